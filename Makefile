@@ -1,0 +1,52 @@
+# Every target installs what it needs (tools/bootstrap.sh), so each works on a fresh Debian 12 machine.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+JOBS ?= $(shell nproc)
+export CTEST_OUTPUT_ON_FAILURE = 1
+
+.PHONY: all demo check test test-full bench format lint clean help
+all: build/release/voda  ## the release binary, build/release/voda
+
+help:  ## this list
+	@grep -hE '^[a-z/-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+.PHONY: build/release/voda
+build/release/voda:
+	@tools/bootstrap.sh build
+	@cmake --preset release -DVODA_TESTS=$(if $(wildcard /usr/include/gtest/gtest.h),ON,OFF) >/dev/null
+	@cmake --build build/release --target voda -j $(JOBS) -- --quiet
+
+demo: all  ## a sample workload under all eight algorithms, with a report
+	@tools/demo.sh build/release/voda
+
+.PHONY: tests-built
+tests-built:
+	@tools/bootstrap.sh test
+	@cmake --preset release -DVODA_TESTS=ON >/dev/null
+	@cmake --build build/release -j $(JOBS) -- --quiet
+
+check: tests-built  ## the fast tests
+	@ctest --test-dir build/release -L fast -j $(JOBS) --progress
+
+test: tests-built lint  ## everything a release must pass
+	@cmake --preset clang-release -DVODA_TESTS=OFF >/dev/null
+	@cmake --build build/clang-release --target voda -j $(JOBS) -- --quiet
+	@ctest --test-dir build/release -j $(JOBS) --progress
+
+test-full: test  ## and the long suites: many seeds, many cases, fuzzing
+	@tools/test_full.sh
+
+bench: tests-built  ## speed, fidelity and forecast error; prints tables
+	@cmake --build build/release --target benchmarks -j $(JOBS) -- --quiet
+	@tools/bench.sh build/release
+
+format:  ## formats the sources in place
+	@tools/bootstrap.sh test
+	@git ls-files '*.cc' '*.h' | xargs clang-format-14 -i
+
+lint:  ## formatting and clang-tidy
+	@tools/bootstrap.sh test
+	@tools/lint.sh
+
+clean:  ## removes build/
+	@rm -rf build

@@ -1,0 +1,180 @@
+// How long one decision takes: policy, placement and diff on one core, and a whole round after a single event.
+//
+// Clusters of 1,024, 10,000 and 100,000 GPUs (nodes of 8); as many jobs as GPUs, or an eighth of that; minima of 1 to 4,
+// sizes up to 64, concave and other curves; nine tenths of the jobs already placed and a tenth of them resized since.
+// Prints the median and the largest of several runs and the ratio to the goal (1 ms, 10 ms, 100 ms); machines are noisy,
+// so look at the ratio and at neighbours, not at single figures.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdlib>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "core/decide.h"
+#include "core/diff.h"
+#include "core/reduce.h"
+#include "core/round.h"
+#include "policy/registry.h"
+#include "sim/random.h"
+
+namespace voda {
+namespace {
+
+struct Shape {
+  int gpus;
+  int jobs;
+  bool concave;
+};
+
+// A few dozen curves, shared as the jobs of a category share theirs.
+std::vector<CurvePtr> Curves(sim::Random& random, bool concave) {
+  std::vector<CurvePtr> curves;
+  for (int i = 0; i < 64; ++i) {
+    const int min = 1 + i % 4;
+    const int max = std::max(min, 1 << (i % 7));
+    const double exponent = 0.5 + 0.45 * random.Uniform();
+    std::vector<int> sizes;
+    std::vector<double> speedup;
+    for (int n = min; n <= max; ++n) {
+      sizes.push_back(n);
+      // Bumps that leave some sizes worse than smaller ones.
+      const double bump = concave ? 1 : 1 + 0.15 * std::sin(n * (1 + i % 5));
+      speedup.push_back(std::pow(n, exponent) * bump);
+    }
+    curves.push_back(Curve::Of(std::move(sizes), std::move(speedup)));
+  }
+  return curves;
+}
+
+// A state in which a plan was made and carried out for nine tenths of the jobs, a tenth of which changed size since.
+State MakeState(const Shape& shape, const Policy& policy, PlacementMode mode) {
+  sim::Random random(42);
+  const std::vector<CurvePtr> curves = Curves(random, shape.concave);
+  State state;
+  state.config.placement = mode;
+  state.config.rate_limit = 0;
+  for (int n = 0; n < shape.gpus / 8; ++n) Reduce(state, NodeAdded{{.name = fmt::format("node-{:05}", n), .gpus = 8}}, 0);
+  for (int i = 0; i < shape.jobs; ++i) {
+    Job job;
+    job.name = fmt::format("job-{:06}", i);
+    job.submit_time = i;
+    job.curve = curves[static_cast<std::size_t>(random.Uniform() * 64)];
+    job.min = job.curve->min();
+    job.max = job.curve->max();
+    job.num = job.curve->size(job.curve->count() / 3);
+    job.remaining_seconds = 100 + 10000 * random.Uniform();
+    job.attained_gpu_seconds = 8000 * random.Uniform();
+    Reduce(state, JobArrived{std::move(job), "category", {}}, 0);
+  }
+  // Nine tenths take part in the first plan.
+  for (std::size_t i = 0; i < state.active.size(); i += 10) state.world.jobs[i].aside = Aside::kHeld;
+  RunRound(state, policy, 1);
+  for (std::size_t i = 0; i < state.active.size(); ++i) {
+    Job& job = state.world.jobs[i];
+    job.aside = Aside::kNo;
+    job.workers = state.active[i].desired;
+    if (job.workers.empty()) continue;
+    state.active[i].status = JobStatus::kRunning;
+    job.first_start = 1;
+    // A tenth resized: it holds its minimum only.
+    if (i % 10 == 3) job.workers.resize(static_cast<std::size_t>(job.min));
+  }
+  state.dirty = true;
+  return state;
+}
+
+struct Times {
+  double median;
+  double largest;
+};
+
+Times Measure(int repeats, const std::function<double()>& once) {
+  std::vector<double> times;
+  for (int i = 0; i < repeats; ++i) times.push_back(once());
+  std::sort(times.begin(), times.end());
+  return {times[times.size() / 2], times.back()};
+}
+
+double Milliseconds(const std::function<void()>& work) {
+  const auto begin = std::chrono::steady_clock::now();
+  work();
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
+}
+
+int Main(int argc, char** argv) {
+  const int largest = argc > 1 ? std::atoi(argv[1]) : 100000;
+  const std::string only = argc > 2 ? argv[2] : "";
+  int missed = 0;
+  fmt::print("{:>7} {:>7} {:<8} {:<7} {:<16} {:>10} {:>10} {:>7}   {:>10} {:>7}\n", "gpus", "jobs", "curves", "placing",
+             "algorithm", "decide ms", "max ms", "of goal", "event ms", "of goal");
+  for (const int gpus : {1024, 10000, 100000}) {
+    if (gpus > largest) continue;
+    const double goal = gpus == 1024 ? 1 : gpus == 10000 ? 10 : 100;
+    const int repeats = gpus == 100000 ? 5 : 15;
+    for (const int jobs : {gpus, gpus / 8}) {
+      for (const bool concave : {true, false}) {
+        for (const PlacementMode mode : {PlacementMode::kStable, PlacementMode::kRepack}) {
+          for (const PolicyInfo& info : Policies()) {
+            if (!only.empty() && only != info.name) continue;
+            auto policy = std::move(*MakePolicy(info.name));
+            State state = MakeState({gpus, jobs, concave}, *policy, mode);
+            state.world.now = 2;
+            std::string note;
+            const Times decide = Measure(repeats, [&] {
+              return Milliseconds([&] {
+                const Plan plan = Decide(state.world, *policy, mode);
+                for (JobIndex i = 0; i < static_cast<JobIndex>(state.active.size()); ++i) {
+                  const auto seats = plan.placement.workers(i);
+                  auto& desired = state.active[static_cast<std::size_t>(i)].desired;
+                  if (!std::equal(seats.begin(), seats.end(), desired.begin(), desired.end())) desired.assign(seats.begin(), seats.end());
+                }
+                const auto actions = Diff(state, 2);
+                if (actions.size() == 123456789) std::abort();
+                note = plan.allocation.note;
+              });
+            });
+            // Carry it out, then one job ends and the whole round runs again: times, policy, placement, diff.
+            for (std::size_t i = 0; i < state.active.size(); ++i) {
+              state.world.jobs[i].workers = state.active[i].desired;
+              state.active[i].status = state.active[i].desired.empty() ? JobStatus::kWaiting : JobStatus::kRunning;
+            }
+            double now = 3;
+            const Times event = Measure(repeats, [&] {
+              now += 1;
+              const auto running = std::find_if(state.world.jobs.begin(), state.world.jobs.end(), [](const Job& j) { return !j.workers.empty(); });
+              const std::string name = running->name;
+              return Milliseconds([&] {
+                Reduce(state, JobCompleted{name}, now);
+                RunRound(state, *policy, now);
+                state.undispatched = false;
+                const auto actions = Diff(state, now);
+                for (const Action& action : actions) {
+                  const JobIndex i = FindJob(state, action.job);
+                  state.world.jobs[static_cast<std::size_t>(i)].workers = action.workers;
+                }
+              });
+            });
+            const bool slow = std::max(decide.median, event.median) > goal;
+            missed += slow ? 1 : 0;
+            fmt::print("{:>7} {:>7} {:<8} {:<7} {:<16} {:>10.3f} {:>10.3f} {:>6.0f}%   {:>10.3f} {:>6.0f}%{}{}\n", gpus, jobs,
+                       concave ? "concave" : "other", Name(mode), info.name, decide.median, decide.largest,
+                       100 * decide.median / goal, event.median, 100 * event.median / goal, slow ? "  over the goal" : "",
+                       note.empty() ? "" : "  " + note);
+            std::fflush(stdout);
+          }
+        }
+      }
+    }
+  }
+  fmt::print("{} of the rows are over their goal\n", missed);
+  return 0;
+}
+
+}  // namespace
+}  // namespace voda
+
+int main(int argc, char** argv) { return voda::Main(argc, argv); }

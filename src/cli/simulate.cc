@@ -1,0 +1,223 @@
+// voda simulate: a workload through the scheduler itself on a virtual clock, under one algorithm or several.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cli/commands.h"
+#include "cli/duration.h"
+#include "cli/io.h"
+#include "cli/policy_args.h"
+#include "cli/progress.h"
+#include "cli/run_output.h"
+#include "sim/cluster_spec.h"
+#include "sim/load_workload.h"
+#include "sim/report.h"
+#include "sim/simulation.h"
+
+namespace voda {
+
+namespace {
+
+constexpr const char* kFooter = R"(The scheduler is the real one; only the clock and the cluster are simulated (docs/SIMULATOR.md).
+Example:
+  voda simulate --cluster 3x4 --workload examples/workloads/small.csv --algorithm all --report report.html
+  voda simulate --cluster 16x8 --workload 'gen:poisson?jobs=500&load=0.9' --algorithm ElasticFIFO,AFS-L -o json
+  voda simulate --cluster 250x8 --workload philly_jobs.csv.gz --format philly
+
+Exit codes: 0 done, 1 an error, 2 bad usage or a bad workload.)";
+
+struct SimulateArgs {
+  PolicyArgs policy;
+  sim::WorkloadSource source;
+  std::string cluster;
+  std::string node_events;
+  std::string placement{Name(PlacementMode::kStable)};
+  std::string rate_limit = "30s";
+  std::string start_cost = "39";
+  std::string rescale_cost = "110";
+  std::string migration_cost = "97";
+  std::string min_runtime = "0";
+  std::string cooldown = "0";
+  std::string estimates = "learned";
+  std::string output = "table";
+  std::string report;
+  bool jobs = false;
+};
+
+[[noreturn]] void Stop(const std::string& message, int code = kExitBadInput) {
+  fmt::print(stderr, "voda simulate: {}\n", message);
+  throw CLI::RuntimeError(code);
+}
+
+template <class T>
+T Need(Result<T> result) {
+  if (!result) Stop(result.error().message);
+  return std::move(*result);
+}
+
+double NeedDuration(const std::string& flag, const std::string& text) {
+  const auto seconds = ParseDuration(text);
+  if (!seconds) Stop(fmt::format("{}: {}", flag, seconds.error().message));
+  return *seconds;
+}
+
+struct NamedPolicy {
+  std::string name;
+  std::unique_ptr<Policy> policy;
+};
+
+std::vector<std::string> AlgorithmNames(const std::string& text) {
+  std::vector<std::string> names;
+  if (text == "all") {
+    for (const PolicyInfo& info : Policies()) names.emplace_back(info.name);
+    return names;
+  }
+  for (std::size_t at = 0; at <= text.size();) {
+    const std::size_t comma = std::min(text.find(',', at), text.size());
+    names.push_back(text.substr(at, comma - at));
+    at = comma + 1;
+  }
+  return names;
+}
+
+// With several algorithms an option goes to those that have it; one that none has is a mistake.
+std::vector<NamedPolicy> MakePolicies(const PolicyArgs& args) {
+  const PolicyOptions options = Need(ParsePolicyOptions(args.options));
+  const std::vector<std::string> names = AlgorithmNames(args.algorithm);
+  const auto has = [](const std::string& name, const std::string& option) {
+    for (const PolicyInfo& info : Policies()) {
+      if (info.name != name) continue;
+      return std::any_of(info.options.begin(), info.options.end(), [&](const OptionInfo& o) { return o.name == option; });
+    }
+    return true;  // exec: or unknown; MakeNamedPolicy says what is wrong
+  };
+  for (const auto& [option, value] : options) {
+    if (std::none_of(names.begin(), names.end(), [&](const std::string& name) { return has(name, option); })) {
+      Stop(fmt::format("no algorithm of {} has the option \"{}\"; `voda algorithms` lists them", args.algorithm, option));
+    }
+  }
+  std::vector<NamedPolicy> policies;
+  for (const std::string& name : names) {
+    PolicyOptions own;
+    for (const auto& [option, value] : options) {
+      if (has(name, option)) own.emplace(option, value);
+    }
+    policies.push_back({name, Need(MakeNamedPolicy(name, own))});
+  }
+  return policies;
+}
+
+sim::SimulationConfig MakeConfig(const SimulateArgs& args) {
+  sim::SimulationConfig config;
+  config.nodes = Need(sim::ParseCluster(args.cluster));
+  if (!args.node_events.empty()) config.node_changes = Need(sim::ReadNodeChanges(args.node_events));
+  const auto mode = ParsePlacementMode(args.placement);
+  if (!mode) Stop(fmt::format("unknown placement \"{}\"; known are stable, repack", args.placement));
+  const auto estimates = sim::ParseEstimateMode(args.estimates);
+  if (!estimates) Stop(fmt::format("unknown estimates \"{}\"; known are oracle, linear, learned", args.estimates));
+  config.core.placement = *mode;
+  config.core.rate_limit = NeedDuration("--rate-limit", args.rate_limit);
+  config.core.min_runtime = NeedDuration("--min-runtime", args.min_runtime);
+  config.core.cooldown = NeedDuration("--cooldown", args.cooldown);
+  config.costs.start = NeedDuration("--start-cost", args.start_cost);
+  config.costs.rescale = NeedDuration("--rescale-cost", args.rescale_cost);
+  config.costs.migration = NeedDuration("--migration-cost", args.migration_cost);
+  config.estimates = *estimates;
+  config.keep_history = !args.report.empty();
+  return config;
+}
+
+std::string Description(const SimulateArgs& args, std::size_t jobs) {
+  return fmt::format("{} jobs of {} on {} (nodes x GPUs), {} placement, {} estimates, rate limit {}, seed {}; a start costs "
+                     "{} s, a rescale {} s, a migration {} s",
+                     jobs, args.source.path, args.cluster, args.placement, args.estimates, args.rate_limit,
+                     args.source.seed, args.start_cost, args.rescale_cost, args.migration_cost);
+}
+
+void WriteReport(const SimulateArgs& args, std::vector<sim::RunResult> runs) {
+  const std::string html = sim::RenderReport({.title = "Voda simulation: " + args.source.path,
+                                              .description = Description(args, runs.empty() ? 0 : runs[0].jobs.size()),
+                                              .runs = std::move(runs)});
+  std::FILE* file = std::fopen(args.report.c_str(), "wb");
+  const bool written = file != nullptr && std::fwrite(html.data(), 1, html.size(), file) == html.size();
+  if ((file != nullptr && std::fclose(file) != 0) || !written) {
+    Stop(fmt::format("--report {}: cannot be written; give a file in a folder that exists", args.report), kExitError);
+  }
+  fmt::print(stderr, "report: {}\n", args.report);
+}
+
+void RunSimulate(const SimulateArgs& args) {
+  if (args.output != "table" && args.output != "json" && args.output != "csv") {
+    Stop(fmt::format("unknown output \"{}\"; known are table, json, csv", args.output));
+  }
+  std::vector<NamedPolicy> policies = MakePolicies(args.policy);
+  const sim::SimulationConfig base = MakeConfig(args);
+  std::vector<std::string> notes;
+  const sim::Workload workload = Need(sim::LoadWorkload(args.source, &notes));
+  for (const std::string& note : notes) fmt::print(stderr, "voda simulate: note: {}\n", note);
+
+  std::vector<sim::RunResult> runs;
+  {
+    ProgressBar bar;
+    for (NamedPolicy& named : policies) {
+      sim::SimulationConfig config = base;
+      config.on_progress = [&](int completed, int total) {
+        const double share = total == 0 ? 1 : static_cast<double>(completed) / total;
+        bar.Show(named.name, (static_cast<double>(runs.size()) + share) / static_cast<double>(policies.size()));
+      };
+      runs.push_back(sim::Simulate(workload, config, named.name, std::move(named.policy)));
+    }
+  }
+  for (const sim::RunResult& run : runs) {
+    const auto left = static_cast<int>(run.jobs.size()) - run.completed;
+    if (left > 0) {
+      fmt::print(stderr, "voda simulate: note: {}: {} jobs never completed: their minimum does not fit this cluster\n",
+                 run.algorithm, left);
+    }
+  }
+  const std::string text = args.output == "json"  ? RunsAsJson(runs, args.jobs)
+                           : args.output == "csv" ? RunsAsCsv(runs, args.jobs)
+                           : args.jobs            ? RunsAsTable(runs) + "\n" + RunsAsCsv(runs, true)
+                                                  : RunsAsTable(runs);
+  const Status written = WriteOutput(text);
+  if (!written) Stop(written.error().message, kExitError);
+  if (!args.report.empty()) WriteReport(args, std::move(runs));
+}
+
+}  // namespace
+
+void AddSimulate(CLI::App& app) {
+  auto* command = app.add_subcommand("simulate", "run a workload through the scheduler on a virtual clock");
+  const auto args = std::make_shared<SimulateArgs>();
+  const auto flag = [&](const std::string& name, std::string& value, const std::string& help, const std::string& type) {
+    return command->add_option(name, value, help)->capture_default_str()->type_name(type);
+  };
+  flag("--cluster", args->cluster, "nodes x GPUs, such as 3x4 or 2x8,1x4", "SPEC")->required();
+  flag("--workload", args->source.path, "a file, or gen:poisson?… or gen:bursts?… (docs/WORKLOADS.md)", "FILE")->required();
+  flag("--format", args->source.format, "what the file is written in", "voda|thesis|philly|itp|pollux");
+  flag("--curve", args->source.curve, "speed-ups of jobs that bring none: linear, power:0.8, 1:1;2:1.9;4:3.5", "CURVE");
+  flag("--profiles", args->source.profiles, "table of measured speed-ups that a workload names", "FILE");
+  AddPolicyFlags(*command, args->policy, "one, several as A,B, or all; see `voda algorithms`");
+  flag("--placement", args->placement, "stable (move nobody who need not) or repack (pack anew)", "stable|repack");
+  flag("--rate-limit", args->rate_limit, "least time between two rounds", "DURATION");
+  flag("--start-cost", args->start_cost, "seconds without progress when a job starts", "DURATION");
+  flag("--rescale-cost", args->rescale_cost, "… when its size changes", "DURATION");
+  flag("--migration-cost", args->migration_cost, "… when a worker changes its node", "DURATION");
+  flag("--min-runtime", args->min_runtime, "a running job is not shrunk or stopped before", "DURATION");
+  flag("--cooldown", args->cooldown, "no second change of a job's size within", "DURATION");
+  flag("--estimates", args->estimates, "what policies see of speed-ups and remaining time", "oracle|linear|learned");
+  flag("--node-events", args->node_events, "nodes that come, go or change: CSV time_s,node,change", "FILE");
+  command->add_option("--seed", args->source.seed, "of a generated workload")->capture_default_str()->type_name("N");
+  flag("-o,--output", args->output, "how to print the runs", "table|json|csv");
+  command->add_flag("--jobs", args->jobs, "a row per job too");
+  flag("--report", args->report, "write a self-contained HTML report", "FILE.html");
+  command->footer(kFooter);
+  command->callback([args] { RunSimulate(*args); });
+}
+
+}  // namespace voda

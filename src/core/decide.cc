@@ -1,0 +1,178 @@
+#include "core/decide.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <utility>
+
+#include "base/check.h"
+
+namespace voda {
+
+namespace {
+
+// Finds sizes that can be seated when those of the policy cannot. In the policy's order, as many jobs as possible keep
+// what they were given; a job that cannot be seated so takes the largest allowed size that can, or none. What that
+// frees is offered again in that order: to the jobs after it, to those that wait, and, where the policy grows jobs, one
+// step each in turn.
+class GiveWay {
+ public:
+  GiveWay(const Snapshot& snapshot, const Allocation& granted, PlacementMode mode)
+      : snapshot_(snapshot), granted_(granted), mode_(mode), workers_(snapshot.jobs.size(), 0) {
+    placement_ = *Place(snapshot, workers_, granted.order, mode);
+  }
+
+  void Run() {
+    std::vector<Offer> offers;
+    for (const JobIndex job : granted_.order) {
+      const int workers = granted_.workers[static_cast<std::size_t>(job)];
+      if (workers > 0) offers.push_back({job, workers});
+    }
+    Take(offers, /*or_less=*/true);
+    offers.clear();
+    for (const JobIndex i : granted_.order) {
+      if (workers_[static_cast<std::size_t>(i)] > 0) continue;
+      const Job& job = snapshot_.job(i);
+      offers.push_back({i, granted_.entry == Entry::kNum ? job.num : job.min});
+    }
+    Take(offers, /*or_less=*/false);
+    if (granted_.entry == Entry::kMin) GrowInTurn();
+  }
+
+  const std::vector<int>& workers() const { return workers_; }
+  Placement& placement() { return placement_; }
+
+ private:
+  struct Offer {
+    JobIndex job;
+    int workers;
+  };
+
+  // Full placements are tried as long as they are few; beyond that a job must fit beside those already seated.
+  static constexpr int kTries = 400;
+
+  int FreeSeats(const Job& job) const {
+    int seats = 0;
+    for (std::size_t n = 0; n < snapshot_.nodes.size(); ++n) {
+      const Node& node = snapshot_.nodes[n];
+      if (node.state == NodeState::kReady) seats += (node.gpus - used_[n]) / job.gpus_per_worker;
+    }
+    for (const NodeIndex at : job.workers) {
+      if (at == kNoNode || snapshot_.node(at).state != NodeState::kCordoned) continue;
+      if (snapshot_.node(at).gpus - used_[static_cast<std::size_t>(at)] >= job.gpus_per_worker) ++seats;
+    }
+    return seats;
+  }
+
+  void Settle(Placement placement) {
+    placement_ = std::move(placement);
+    used_.assign(snapshot_.nodes.size(), 0);
+    free_ = Capacity(snapshot_);
+    for (JobIndex i = 0; i < static_cast<JobIndex>(snapshot_.jobs.size()); ++i) {
+      for (const NodeIndex at : placement_.workers(i)) {
+        used_[static_cast<std::size_t>(at)] += snapshot_.job(i).gpus_per_worker;
+        free_ -= snapshot_.job(i).gpus_per_worker;
+      }
+    }
+  }
+
+  // Whether offers [begin, end) can be seated beside what is settled; settles them if so.
+  bool TryAll(const std::vector<Offer>& offers, std::size_t begin, std::size_t end) {
+    std::vector<int> before;
+    for (std::size_t i = begin; i < end; ++i) {
+      before.push_back(std::exchange(workers_[static_cast<std::size_t>(offers[i].job)], offers[i].workers));
+    }
+    ++tries_;
+    if (auto placed = Place(snapshot_, workers_, granted_.order, mode_)) {
+      Settle(std::move(*placed));
+      return true;
+    }
+    for (std::size_t i = begin; i < end; ++i) workers_[static_cast<std::size_t>(offers[i].job)] = before[i - begin];
+    return false;
+  }
+
+  bool TryOne(Offer offer, bool honest) {
+    const Job& job = snapshot_.job(offer.job);
+    if (job.gpus(offer.workers) > free_) return false;
+    if (!honest && offer.workers > FreeSeats(job)) return false;
+    return TryAll({offer}, 0, 1);
+  }
+
+  void Take(const std::vector<Offer>& offers, bool or_less) {
+    Settle(std::move(placement_));
+    std::size_t at = 0;
+    while (at < offers.size()) {
+      // The longest run of offers that can be taken as they are, by halving.
+      std::size_t run = or_less ? offers.size() - at : 1;
+      const bool honest = or_less && tries_ < kTries;
+      if (!honest) run = 1;
+      while (run > 1 && !TryAll(offers, at, at + run)) run /= 2;
+      if (run > 1) {
+        at += run;
+        continue;
+      }
+      if (!TryOne(offers[at], honest) && or_less) TakeLess(offers[at], honest);
+      ++at;
+    }
+  }
+
+  void TakeLess(Offer offer, bool honest) {
+    const Curve& curve = *snapshot_.job(offer.job).curve;
+    const int most = std::min(offer.workers - 1, free_ / snapshot_.job(offer.job).gpus_per_worker);
+    for (int index = curve.FloorIndex(most); index >= 0; --index) {
+      if (TryOne({offer.job, curve.size(index)}, honest && tries_ < kTries)) return;
+    }
+  }
+
+  // One step each in turn, in the policy's order, while steps fit and can be seated.
+  void GrowInTurn() {
+    std::vector<JobIndex> growing = granted_.order;
+    while (!growing.empty() && free_ > 0 && tries_ < 2 * kTries) {
+      std::vector<JobIndex> grown;
+      for (const JobIndex i : growing) {
+        const Job& job = snapshot_.job(i);
+        const int held = workers_[static_cast<std::size_t>(i)];
+        const int next = held == 0 ? -1 : job.curve->NextBetter(job.curve->IndexOf(held));
+        const bool fixed = granted_.reasons[static_cast<std::size_t>(i)].code == ReasonCode::kGuarded;
+        if (next < 0 || fixed || job.gpus(job.curve->size(next) - held) > free_) continue;
+        if (TryAll({{i, job.curve->size(next)}}, 0, 1)) grown.push_back(i);
+        if (tries_ >= 2 * kTries) return;
+      }
+      growing = std::move(grown);
+    }
+  }
+
+  const Snapshot& snapshot_;
+  const Allocation& granted_;
+  PlacementMode mode_;
+  std::vector<int> workers_;
+  Placement placement_;
+  std::vector<int> used_;
+  int free_ = 0;
+  int tries_ = 0;
+};
+
+}  // namespace
+
+Plan Decide(const Snapshot& snapshot, const Policy& policy, PlacementMode mode) {
+  Plan plan{.allocation = policy.Allocate(snapshot), .placement = {}};
+  VODA_CHECK(Valid(snapshot, plan.allocation));
+  if (auto placement = Place(snapshot, plan.allocation.workers, plan.allocation.order, mode)) {
+    plan.placement = std::move(*placement);
+    return plan;
+  }
+  GiveWay seated(snapshot, plan.allocation, mode);
+  seated.Run();
+  for (std::size_t i = 0; i < snapshot.jobs.size(); ++i) {
+    const int granted = plan.allocation.workers[i];
+    const int workers = seated.workers()[i];
+    if (workers == granted) continue;
+    Reason& reason = plan.allocation.reasons[i];
+    reason.code = workers < granted ? ReasonCode::kGaveWay : ReasonCode::kSeatedLate;
+    reason.needs = snapshot.jobs[i].gpus(std::max(granted, workers));
+    plan.allocation.workers[i] = workers;
+  }
+  plan.placement = std::move(seated.placement());
+  return plan;
+}
+
+}  // namespace voda

@@ -1,0 +1,34 @@
+// Ports: what the core needs from the outside. Adapters implement them; the core knows no adapter.
+#pragma once
+
+#include <vector>
+
+#include "model/action.h"
+#include "model/event.h"
+#include "model/node.h"
+
+namespace voda {
+
+// Carries actions out: Kubernetes, this machine's processes, or the simulator.
+class Cluster {
+ public:
+  virtual ~Cluster() = default;
+  // Must not call back. The outcome comes as ActionDone, ActionFailed or ActionTimedOut with the action's id; carrying
+  // an action out twice must equal carrying it out once.
+  virtual void Execute(const Action& action, const std::vector<Node>& nodes) = 0;
+};
+
+class Clock {
+ public:
+  virtual ~Clock() = default;
+  virtual double Now() const = 0;  // seconds
+};
+
+// Remembers what happened: replaying any prefix of the journal gives the state of that moment.
+class Store {
+ public:
+  virtual ~Store() = default;
+  virtual void Append(const Event& event, double now) = 0;
+};
+
+}  // namespace voda

@@ -1,0 +1,410 @@
+#include "core/reduce.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "support/core_harness.h"
+
+namespace voda {
+namespace {
+
+using testing::CoreHarness;
+using testing::JobBuilder;
+
+// One node of four GPUs and job a that runs on it with two workers.
+CoreHarness Running() {
+  CoreHarness core;
+  core.Nodes(1, 4).Arrive(JobBuilder("a").Sizes(1, 2, 2));
+  core.Settle();
+  return core;
+}
+
+TEST(Reduce, AJobWaitsUntilItsStartIsConfirmed) {
+  CoreHarness core;
+  core.Nodes(1, 4).Arrive(JobBuilder("a").Sizes(1, 2, 2));
+  EXPECT_EQ(core.active("a").status, JobStatus::kWaiting);
+  const auto actions = core.Round();
+  ASSERT_EQ(actions.size(), 1u);
+  EXPECT_EQ(core.active("a").status, JobStatus::kWaiting);
+  EXPECT_FALSE(core.job("a").first_start);
+  core.now = 7;
+  core.Event(ActionDone{actions[0].id});
+  EXPECT_EQ(core.active("a").status, JobStatus::kRunning);
+  EXPECT_EQ(core.job("a").first_start, 7);
+}
+
+TEST(Reduce, RunningGoesBackToWaitingWhenItsHaltIsConfirmed) {
+  CoreHarness core = Running();
+  core.Event(JobHeld{"a"});
+  EXPECT_EQ(core.active("a").status, JobStatus::kRunning);
+  const auto actions = core.Advance();
+  ASSERT_EQ(actions.size(), 1u);
+  EXPECT_EQ(actions[0].kind, ActionKind::kHalt);
+  EXPECT_EQ(core.active("a").status, JobStatus::kRunning);
+  core.DoneAll();
+  EXPECT_EQ(core.active("a").status, JobStatus::kWaiting);
+}
+
+TEST(Reduce, CompletionAndFailureEndAJobWhateverItWasDoing) {
+  for (const bool running : {false, true}) {
+    for (const bool completed : {false, true}) {
+      CoreHarness core = Running();
+      if (!running) {
+        core.Event(JobHeld{"a"});
+        core.Settle();
+      }
+      if (completed) core.Event(JobCompleted{"a"});
+      if (!completed) core.Event(JobFailed{"a", "out of memory"});
+      EXPECT_FALSE(core.Knows("a"));
+      EXPECT_EQ(core.Ended("a"), completed ? JobStatus::kCompleted : JobStatus::kFailed);
+      EXPECT_EQ(core.state.ended.back().message, completed ? "" : "out of memory");
+    }
+  }
+}
+
+// C5: the reference dies when a job is reported failed after it completed.
+TEST(Reduce, TerminalStatesAbsorb) {
+  CoreHarness core = Running();
+  core.Event(JobCompleted{"a"});
+  const auto ignored = core.state.ignored_events;
+  core.Event(JobFailed{"a", "late"}).Event(JobDeleted{"a"}).Event(JobHeld{"a"}).Event(JobResumed{"a"});
+  core.Event(JobChanged{.job = "a", .priority = 3}).Event(JobCompleted{"a"});
+  core.Event(WorkersObserved{"a", {"n0"}}).Arrive(JobBuilder("a"));
+  EXPECT_EQ(core.state.ignored_events, ignored + 8);
+  EXPECT_FALSE(core.Knows("a"));
+  EXPECT_EQ(core.Ended("a"), JobStatus::kCompleted);
+  EXPECT_EQ(core.state.ended.size(), 1u);
+  core.Settle();
+  EXPECT_FALSE(core.Knows("a"));
+}
+
+TEST(Reduce, EventsAboutTheUnknownAreIgnoredAndCounted) {
+  CoreHarness core = Running();
+  core.Settle();
+  const State before = core.state;
+  core.Event(JobCompleted{"x"}).Event(JobFailed{"x", ""}).Event(JobDeleted{"x"}).Event(JobHeld{"x"});
+  core.Event(JobResumed{"x"}).Event(JobChanged{.job = "x", .priority = 1}).Event(NodeRemoved{"x"});
+  core.Event(NodeChanged{.node = "x", .gpus = 3}).Event(WorkersObserved{"x", {}}).Event(ActionDone{77});
+  core.Event(ActionFailed{78, ""}).Event(ActionTimedOut{79});
+  core.Event(MetricsUpdated{{{.job = "x", .remaining_seconds = 3}}});
+  EXPECT_EQ(core.state.ignored_events, before.ignored_events + 13);
+  EXPECT_FALSE(core.state.dirty);
+  EXPECT_EQ(core.state.world.nodes.size(), before.world.nodes.size());
+  EXPECT_EQ(core.Settle(), 0);
+}
+
+TEST(Reduce, TheSameJobTwiceIsOneJob) {
+  CoreHarness core = Running();
+  core.Arrive(JobBuilder("a").Sizes(1, 1, 4));
+  EXPECT_EQ(core.state.world.jobs.size(), 1u);
+  EXPECT_EQ(core.job("a").max, 2);
+  EXPECT_EQ(core.Settle(), 0);
+}
+
+TEST(Reduce, TheSameOutcomeTwiceCountsOnce) {
+  CoreHarness core = Running();
+  const ActionId id = core.sent.back().id;
+  core.Event(ActionFailed{id, "late"}).Event(ActionTimedOut{id}).Event(ActionDone{id});
+  EXPECT_EQ(core.job("a").held(), 2);
+  EXPECT_EQ(core.active("a").failures, 0);
+}
+
+TEST(Reduce, AHeldJobStaysOutUntilResumed) {
+  CoreHarness core = Running();
+  core.Event(JobHeld{"a"});
+  core.Settle();
+  EXPECT_EQ(core.job("a").held(), 0);
+  core.now = 1000;
+  core.Event(Wake{});
+  core.Settle();
+  EXPECT_EQ(core.job("a").held(), 0);
+  core.Event(JobResumed{"a"});
+  core.Settle();
+  EXPECT_EQ(core.job("a").held(), 2);
+}
+
+TEST(Reduce, AJobHeldWhileItStartsIsStoppedOnceItHasStarted) {
+  CoreHarness core;
+  core.Nodes(1, 4).Arrive(JobBuilder("a"));
+  core.Round();
+  core.Event(JobHeld{"a"});
+  EXPECT_TRUE(core.Advance().empty());
+  core.DoneAll();
+  core.Settle();
+  EXPECT_EQ(core.job("a").held(), 0);
+}
+
+TEST(Reduce, AWaitingJobThatIsDeletedEndsAtOnce) {
+  CoreHarness core;
+  core.Arrive(JobBuilder("a")).Event(JobDeleted{"a"});
+  EXPECT_FALSE(core.Knows("a"));
+  EXPECT_EQ(core.Ended("a"), JobStatus::kCanceled);
+}
+
+TEST(Reduce, ARunningJobThatIsDeletedEndsWhenItsHaltIsConfirmed) {
+  CoreHarness core = Running();
+  core.Event(JobDeleted{"a"}).Event(JobDeleted{"a"});
+  ASSERT_TRUE(core.Knows("a"));
+  const auto actions = core.Advance();
+  ASSERT_EQ(actions.size(), 1u);
+  EXPECT_EQ(actions[0].kind, ActionKind::kHalt);
+  EXPECT_TRUE(core.Knows("a"));
+  core.Event(JobResumed{"a"}).Event(JobHeld{"a"});  // too late
+  core.Event(ActionDone{actions[0].id});
+  EXPECT_EQ(core.Ended("a"), JobStatus::kCanceled);
+}
+
+TEST(Reduce, ADeletedJobThatCompletesMeanwhileIsCompleted) {
+  CoreHarness core = Running();
+  core.Event(JobDeleted{"a"});
+  const auto actions = core.Advance();
+  core.Event(JobCompleted{"a"}).Event(ActionDone{actions[0].id});
+  EXPECT_EQ(core.Ended("a"), JobStatus::kCompleted);
+  EXPECT_EQ(core.state.ended.size(), 1u);
+}
+
+TEST(Reduce, ADeletedJobWhoseHaltFailsIsHaltedAgain) {
+  CoreHarness core = Running();
+  core.Event(JobDeleted{"a"});
+  core.Event(ActionFailed{core.Advance()[0].id, "busy"});
+  EXPECT_TRUE(core.Knows("a"));
+  core.now = NextWake(core.state, core.now);
+  ASSERT_EQ(core.Advance().size(), 1u);
+  core.DoneAll();
+  EXPECT_EQ(core.Ended("a"), JobStatus::kCanceled);
+}
+
+TEST(Reduce, AJobDeletedWhileItsStartIsInFlightEndsWhenTheStartFails) {
+  for (const bool timed_out : {false, true}) {
+    CoreHarness core;
+    core.Nodes(1, 4).Arrive(JobBuilder("a"));
+    const auto actions = core.Round();
+    core.Event(JobDeleted{"a"});
+    if (timed_out) core.Event(ActionTimedOut{actions[0].id});
+    if (!timed_out) core.Event(ActionFailed{actions[0].id, "no such image"});
+    core.Settle();
+    for (int i = 0; i < 5 && core.Knows("a"); ++i) {
+      core.now += 300;
+      core.Advance();
+      core.DoneAll();
+    }
+    EXPECT_FALSE(core.Knows("a")) << (timed_out ? "timed out" : "failed");
+  }
+}
+
+TEST(Reduce, ADeletedJobEndsWhenItIsSeenToHoldNothing) {
+  CoreHarness core = Running();
+  core.Event(JobDeleted{"a"});
+  core.Event(ActionTimedOut{core.Advance()[0].id});  // carried out, but nobody said so
+  core.Event(WorkersObserved{"a", {}});
+  for (int i = 0; i < 5 && core.Knows("a"); ++i) {
+    core.now += 300;
+    core.Advance();
+    core.DoneAll();
+  }
+  EXPECT_FALSE(core.Knows("a"));
+}
+
+TEST(Reduce, OutcomesOfActionsOfEndedJobsChangeNothing) {
+  CoreHarness core;
+  core.Nodes(1, 4).Arrive(JobBuilder("a")).Arrive(JobBuilder("b").Submit(1));
+  const auto actions = core.Round();
+  ASSERT_EQ(actions.size(), 2u);
+  core.Event(JobFailed{"a", ""});
+  core.Event(ActionDone{actions[0].id}).Event(ActionFailed{actions[0].id, ""}).Event(ActionTimedOut{actions[0].id});
+  EXPECT_EQ(core.state.ignored_events, 3);
+  core.Event(ActionDone{actions[1].id});
+  EXPECT_EQ(core.On("b"), std::vector<std::string>{"n0"});
+  EXPECT_TRUE(core.state.action_owner.empty());
+}
+
+TEST(Reduce, AnotherJobOfTheSameNameMayNotReuseIt) {
+  CoreHarness core = Running();
+  core.Event(JobDeleted{"a"});
+  core.Settle();
+  core.Arrive(JobBuilder("a"));
+  EXPECT_FALSE(core.Knows("a"));
+}
+
+TEST(Reduce, NodesComeGoAndChange) {
+  CoreHarness core;
+  core.Node("n0", 4);
+  core.Node("n0", 8);  // twice is an update
+  ASSERT_EQ(core.state.world.nodes.size(), 1u);
+  EXPECT_EQ(Capacity(core.state.world), 8);
+  core.Event(NodeChanged{.node = "n0", .gpus = 2});
+  EXPECT_EQ(Capacity(core.state.world), 2);
+  core.Event(NodeChanged{.node = "n0", .state = NodeState::kCordoned});
+  EXPECT_EQ(Capacity(core.state.world), 0);
+  core.Event(NodeChanged{.node = "n0", .state = NodeState::kReady});
+  EXPECT_EQ(Capacity(core.state.world), 2);
+  core.Event(NodeRemoved{"n0"}).Event(NodeRemoved{"n0"});
+  EXPECT_EQ(Capacity(core.state.world), 0);
+  core.Node("n0", 4);
+  EXPECT_EQ(Capacity(core.state.world), 4);
+}
+
+// C10: the order of node events does not matter, each says what is.
+TEST(Reduce, ANodeRemovedAndAddedAgainCountsOnce) {
+  CoreHarness core;
+  core.Node("n0", 4).Node("n1", 4);
+  core.Event(NodeRemoved{"n0"}).Event(NodeRemoved{"n0"}).Node("n0", 4).Node("n0", 4);
+  EXPECT_EQ(Capacity(core.state.world), 8);
+}
+
+TEST(Reduce, ALostNodesWorkersArePlacedAnewThoughTheSizeStays) {  // P7
+  CoreHarness core;
+  core.Nodes(2, 4).Arrive(JobBuilder("a").Sizes(2, 2, 2));
+  core.Settle();
+  ASSERT_EQ(core.On("a"), (std::vector<std::string>{"n0", "n0"}));
+  core.Event(NodeRemoved{"n0"});
+  const auto actions = core.Advance();
+  ASSERT_EQ(actions.size(), 1u);
+  EXPECT_EQ(actions[0].kind, ActionKind::kMove);
+  EXPECT_EQ(actions[0].moved, 2);
+  core.DoneAll();
+  EXPECT_EQ(core.On("a"), (std::vector<std::string>{"n1", "n1"}));
+}
+
+TEST(Reduce, AWorkerThatDiedIsStartedAgain) {
+  CoreHarness core;
+  core.Nodes(1, 4).Arrive(JobBuilder("a").Sizes(3, 3, 3));
+  core.Settle();
+  core.Event(WorkersObserved{"a", {"n0", "", "n0"}});
+  core.Settle();
+  EXPECT_EQ(core.On("a"), (std::vector<std::string>{"n0", "n0", "n0"}));
+  core.Event(WorkersObserved{"a", {}});
+  EXPECT_EQ(core.active("a").status, JobStatus::kWaiting);
+  core.Settle();
+  EXPECT_EQ(core.job("a").held(), 3);
+}
+
+TEST(Reduce, WorkersOnANodeNobodyAnnouncedAreOnALostNode) {
+  CoreHarness core;
+  core.Nodes(1, 4).Arrive(JobBuilder("a").Sizes(2, 2, 2), {"ghost", "n0"});
+  EXPECT_EQ(core.active("a").status, JobStatus::kRunning);
+  EXPECT_EQ(Capacity(core.state.world), 4);
+  core.Settle();
+  EXPECT_EQ(core.On("a"), (std::vector<std::string>{"n0", "n0"}));
+}
+
+TEST(Reduce, MetricsGarbageIsRefused) {
+  CoreHarness core;
+  core.Arrive(JobBuilder("a").Sizes(1, 2, 4).Remaining(50));
+  const double inf = std::numeric_limits<double>::infinity();
+  for (const double bad : {std::nan(""), inf, -inf}) {
+    core.Event(MetricsUpdated{{{.job = "a", .remaining_seconds = bad}}});
+    EXPECT_EQ(core.job("a").remaining_seconds, 50);
+  }
+  core.Event(MetricsUpdated{{{.job = "a", .remaining_seconds = -3}}});
+  EXPECT_EQ(core.job("a").remaining_seconds, 0);
+  core.Event(MetricsUpdated{{{.job = "a", .remaining_seconds = 80}, {.job = "x"}, {.job = "a"}}});
+  EXPECT_EQ(core.job("a").remaining_seconds, 80);
+}
+
+TEST(Reduce, MetricsAskForNoRound) {
+  CoreHarness core = Running();
+  core.Event(MetricsUpdated{{{.job = "a", .remaining_seconds = 80}}});
+  EXPECT_FALSE(core.state.dirty);
+  EXPECT_EQ(NextWake(core.state, core.now), kNever);
+}
+
+TEST(Reduce, MetricsNeverChangeTheSizesAJobMayRunAt) {
+  CoreHarness core;
+  core.Arrive(JobBuilder("a").Allowed({1, 2, 4}));
+  core.Event(MetricsUpdated{{{.job = "a", .curve = Curve::Of({1, 2, 8}, {1, 2, 3})}}});
+  EXPECT_EQ(core.job("a").curve->IndexOf(8), -1);
+  core.Event(MetricsUpdated{{{.job = "a", .curve = Curve::Of({1, 2, 4}, {1, 1.5, 2})}}});
+  EXPECT_EQ(core.job("a").curve->speedup(2), 2);
+  core.Event(MetricsUpdated{{{.job = "a", .curve = Curve::Of({1, 2, 3, 4}, {1, 2, 3, 4})}}});
+  EXPECT_EQ(core.job("a").curve->IndexOf(3), -1) << "3 is not an allowed size of this job";
+}
+
+TEST(Reduce, ChangedLimitsResizeARunningJob) {
+  CoreHarness core = Running();
+  core.Event(JobChanged{.job = "a", .limits = JobChanged::Limits{3, 3, 4, Curve::Linear(3, 4)}});
+  core.Settle();
+  EXPECT_EQ(core.job("a").held(), 4);
+  core.Event(JobChanged{.job = "a", .limits = JobChanged::Limits{1, 1, 1, Curve::Linear(1, 1)}});
+  core.Settle();
+  EXPECT_EQ(core.job("a").held(), 1);
+}
+
+TEST(Reduce, ChangedPriorityLetsAJobPassAnother) {
+  CoreHarness core;
+  core.Nodes(1, 1).Arrive(JobBuilder("a")).Arrive(JobBuilder("b").Submit(1));
+  core.Settle();
+  EXPECT_EQ(core.job("a").held(), 1);
+  core.Event(JobChanged{.job = "b", .priority = 1});
+  core.Settle();
+  EXPECT_EQ(core.job("a").held(), 0);
+  EXPECT_EQ(core.job("b").held(), 1);
+}
+
+TEST(Reduce, TimesAreCountedOnceAndAClockThatStepsBackAddsNothing) {
+  CoreHarness core;
+  core.now = 100;
+  core.Nodes(1, 4).Arrive(JobBuilder("a").Sizes(2, 2, 2).GpusPerWorker(2));
+  core.now = 110;
+  core.Settle();
+  core.now = 130;
+  core.Event(Wake{});
+  core.Settle();
+  core.now = 120;
+  core.Event(JobChanged{.job = "a", .priority = 1});
+  AccrueAll(core.state, core.now);
+  core.now = 140;
+  core.Event(JobHeld{"a"});
+  core.Settle();
+  core.now = 145;
+  AccrueAll(core.state, core.now);
+  EXPECT_DOUBLE_EQ(core.active("a").waited, 15);
+  EXPECT_DOUBLE_EQ(core.active("a").ran, 30);
+  EXPECT_DOUBLE_EQ(core.active("a").gpu_seconds, 120);
+  EXPECT_DOUBLE_EQ(core.job("a").attained_gpu_seconds, 120);
+  EXPECT_DOUBLE_EQ(core.job("a").running_seconds, 30);
+  EXPECT_DOUBLE_EQ(core.job("a").waiting_seconds, 5);  // since the first start
+}
+
+TEST(Reduce, AJobSeenRunningIsNotStoppedBecauseItsStartsTimedOut) {
+  CoreHarness core("ElasticFIFO", {.rate_limit = 30});
+  core.Nodes(1, 4).Arrive(JobBuilder("a"));
+  core.Advance();
+  while (core.active("a").failures < 8) {
+    if (core.active("a").in_flight) core.Event(ActionTimedOut{core.active("a").in_flight->action.id});
+    core.now += 1;
+    core.Advance();
+  }
+  if (core.active("a").in_flight) core.Event(ActionTimedOut{core.active("a").in_flight->action.id});
+  core.Event(WorkersObserved{"a", {"n0"}});  // the last one was carried out after all
+  const double retry = core.active("a").retry_at;
+  core.now = retry - 10;
+  core.Event(Wake{});
+  core.Advance();
+  core.now = retry;
+  core.Advance();
+  core.now = retry + 1;
+  core.state.undispatched = true;  // the outcome of some other action
+  core.Advance();
+  core.DoneAll();
+  EXPECT_EQ(core.job("a").held(), 1);
+  for (const Action& action : core.sent) EXPECT_EQ(action.kind, ActionKind::kStart) << Name(action.kind);
+}
+
+TEST(Reduce, EndedJobsAreKeptUpToABound) {
+  CoreHarness core;
+  State& state = core.state;
+  for (std::size_t i = 0; i < State::kEndedMax + 10; ++i) {
+    const std::string name = "j" + std::to_string(i);
+    Reduce(state, JobArrived{JobBuilder(name).Build(), "", {}}, 0);
+    Reduce(state, JobCompleted{name}, 0);
+  }
+  EXPECT_EQ(state.ended.size(), State::kEndedMax);
+  EXPECT_EQ(state.ended_status.size(), State::kEndedMax);
+  EXPECT_EQ(state.job_ids.size(), 0u);
+}
+
+}  // namespace
+}  // namespace voda

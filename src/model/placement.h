@@ -1,0 +1,40 @@
+// Placement: the node of every worker of every job, and what that moves.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "model/snapshot.h"
+
+namespace voda {
+
+// A worker that keeps its number and changes its node. `from` may be a lost node.
+struct Migration {
+  JobIndex job = kNoJob;
+  int worker = 0;
+  NodeIndex from = kNoNode;
+  NodeIndex to = kNoNode;
+};
+
+struct Placement {
+  std::vector<NodeIndex> seats;  // workers of job 0, then of job 1, …
+  std::vector<int> first;        // job -> its first entry in seats; one more entry than there are jobs
+  std::vector<Migration> migrations;
+  int jobs_across_nodes = 0;
+
+  std::span<const NodeIndex> workers(JobIndex job) const {
+    const auto begin = static_cast<std::size_t>(first[static_cast<std::size_t>(job)]);
+    const auto end = static_cast<std::size_t>(first[static_cast<std::size_t>(job) + 1]);
+    return {seats.data() + begin, end - begin};
+  }
+  std::span<NodeIndex> workers(JobIndex job) {
+    const auto begin = static_cast<std::size_t>(first[static_cast<std::size_t>(job)]);
+    const auto end = static_cast<std::size_t>(first[static_cast<std::size_t>(job) + 1]);
+    return {seats.data() + begin, end - begin};
+  }
+};
+
+// Number of different nodes in a list of seats.
+int NodesSpanned(std::span<const NodeIndex> seats);
+
+}  // namespace voda

@@ -1,0 +1,20 @@
+#include "placement/place.h"
+
+#include "placement/modes.h"
+
+namespace voda {
+
+std::optional<PlacementMode> ParsePlacementMode(std::string_view name) {
+  for (const PlacementMode mode : {PlacementMode::kStable, PlacementMode::kRepack}) {
+    if (Name(mode) == name) return mode;
+  }
+  return std::nullopt;
+}
+
+std::optional<Placement> Place(const Snapshot& snapshot, const std::vector<int>& workers,
+                               const std::vector<JobIndex>& order, PlacementMode mode) {
+  return mode == PlacementMode::kStable ? PlaceStable(snapshot, workers, order)
+                                        : PlaceRepacked(snapshot, workers, order);
+}
+
+}  // namespace voda

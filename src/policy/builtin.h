@@ -1,0 +1,20 @@
+// Factories of the policies that registry.cc lists.
+#pragma once
+
+#include <memory>
+
+#include "policy/las.h"
+#include "policy/policy.h"
+
+namespace voda {
+
+std::unique_ptr<Policy> MakeFifo();
+std::unique_ptr<Policy> MakeElasticFifo();
+std::unique_ptr<Policy> MakeSrjf();
+std::unique_ptr<Policy> MakeElasticSrjf();
+std::unique_ptr<Policy> MakeTiresias(LasOptions options);
+std::unique_ptr<Policy> MakeElasticTiresias(LasOptions options, int compaction);
+std::unique_ptr<Policy> MakeFfdlOptimizer();
+std::unique_ptr<Policy> MakeAfsL();
+
+}  // namespace voda

@@ -1,0 +1,64 @@
+// Ledger: what every policy keeps while it hands out GPUs: the jobs that can run at all, in an order, the GPUs still
+// free, the size each job holds so far and why.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "model/allocation.h"
+#include "model/snapshot.h"
+
+namespace voda {
+
+class Ledger {
+ public:
+  // Sets aside, with that reason, the jobs whose minimum cannot be seated on the empty cluster and those that are not
+  // to be offered anything (Job::aside).
+  explicit Ledger(const Snapshot& snapshot);
+
+  int capacity() const { return capacity_; }
+  int free() const { return free_; }
+  // The jobs that can run, in (submit time, name) order.
+  const std::vector<JobIndex>& jobs() const { return jobs_; }
+  const Job& job(JobIndex job) const { return snapshot_.job(job); }
+
+  // The jobs that can run, ordered by the keys given, smallest first; ties end at (submit time, name).
+  struct Keys {
+    double first = 0;
+    double second = 0;
+  };
+  std::vector<JobIndex> Ordered(const std::function<Keys(JobIndex)>& keys) const;
+  // The same with priority before every key: the order in which jobs are admitted.
+  std::vector<JobIndex> Admission(const std::function<Keys(JobIndex)>& keys) const;
+
+  // Index on its curve of the size that a job holds so far, -1 for none.
+  int at(JobIndex job) const { return at_[static_cast<std::size_t>(job)]; }
+  int workers(JobIndex job) const { return at(job) < 0 ? 0 : this->job(job).curve->size(at(job)); }
+
+  // Puts the job at this size of its curve (-1: none) and settles the GPUs.
+  void Put(JobIndex job, int index, ReasonCode reason);
+  // In the order given, the size `workers_of` names to each job that fits; the others wait, with who is ahead.
+  void Admit(const std::vector<JobIndex>& order, const std::function<int(const Job&)>& workers_of,
+             ReasonCode reason);
+
+  // GPUs that the next step of a job takes, 0 when it has none.
+  int StepGpus(JobIndex job) const;
+  // Whether the job has a step and it fits into what is free.
+  bool StepFits(JobIndex job) const;
+  void Step(JobIndex job);
+
+  // The answer; `order` is the policy's own order.
+  Allocation Finish(std::vector<JobIndex> order, Entry entry) &&;
+
+  Reason& reason(JobIndex job) { return allocation_.reasons[static_cast<std::size_t>(job)]; }
+
+ private:
+  const Snapshot& snapshot_;
+  int capacity_;
+  int free_;
+  std::vector<JobIndex> jobs_;
+  std::vector<int> at_;
+  Allocation allocation_;
+};
+
+}  // namespace voda

@@ -1,0 +1,21 @@
+// The report of `voda simulate --report`: one HTML file that compares the runs, for people. It needs no
+// network and no other file, so it can be mailed, archived or opened from disk years later.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "sim/result.h"
+
+namespace voda::sim {
+
+struct ReportInput {
+  std::string title;
+  std::string description;  // cluster, workload, seed, placement, command; a line or a few
+  std::vector<RunResult> runs;
+};
+
+// Same input, same bytes. Names are untrusted: no text of the input can end up as markup or script.
+std::string RenderReport(const ReportInput& input);
+
+}  // namespace voda::sim

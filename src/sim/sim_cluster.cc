@@ -1,0 +1,220 @@
+#include "sim/sim_cluster.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "model/placement.h"
+
+namespace voda::sim {
+
+namespace {
+
+double TrueSpeedup(const WorkloadJob& job, std::span<const NodeIndex> workers) {
+  const int size = static_cast<int>(workers.size());
+  // What was observed before a forecast need not be an allowed size.
+  const double packed = job.curve->speedup(std::max(job.curve->FloorIndex(size), 0));
+  if (!job.spans) return packed;
+  const int nodes = NodesSpanned(workers);
+  // The measurement with most nodes that this many still reach.
+  const auto after = std::upper_bound(job.spans->begin(), job.spans->end(), std::pair(size, nodes),
+                                      [](const std::pair<int, int>& key, const SpanSpeedup& entry) {
+                                        return key < std::pair(entry.workers, entry.nodes);
+                                      });
+  if (after == job.spans->begin()) return packed;
+  const SpanSpeedup& entry = *std::prev(after);
+  return entry.workers == size ? entry.speedup : packed;
+}
+
+}  // namespace
+
+SimCluster::SimCluster(const Workload& workload, ChangeCosts costs, bool keep_history)
+    : workload_(workload), costs_(costs), keep_history_(keep_history) {
+  runtimes_.resize(workload.jobs.size());
+  results_.resize(workload.jobs.size());
+  for (std::size_t i = 0; i < workload.jobs.size(); ++i) {
+    const WorkloadJob& job = workload.jobs[i];
+    runtimes_[i].job = &job;
+    results_[i].name = job.name;
+    results_[i].category = job.category;
+    results_[i].submit_time = job.submit_time;
+    results_[i].gpus_per_worker = job.gpus_per_worker;
+    index_.emplace(job.name, static_cast<int>(i));
+  }
+}
+
+int SimCluster::IndexOf(const std::string& name) const { return index_.at(name); }
+
+void SimCluster::Execute(const Action& action, const std::vector<Node>&) {
+  collected_.emplace_back(action, IndexOf(action.job));
+}
+
+std::vector<ActionId> SimCluster::Apply(double now) {
+  std::vector<ActionId> done;
+  for (auto& [action, job] : std::exchange(collected_, {})) {
+    done.push_back(action.id);
+    const WorkloadJob& truth = *at(job).job;
+    JobResult& result = results_[static_cast<std::size_t>(job)];
+    double stall = action.moved > 0 ? truth.migration_cost.value_or(costs_.migration) : 0;
+    switch (action.kind) {
+      case ActionKind::kHalt: ++result.preemptions; break;
+      case ActionKind::kStart: stall = std::max(stall, truth.start_cost.value_or(costs_.start)); break;
+      case ActionKind::kShrink:
+      case ActionKind::kGrow:
+        ++result.rescales;
+        stall = std::max(stall, truth.rescale_cost.value_or(costs_.rescale));
+        break;
+      case ActionKind::kVacate:
+      case ActionKind::kMove: break;
+    }
+    result.migrated_workers += action.moved;
+    Change(job, std::move(action.workers), stall, now);
+  }
+  return done;
+}
+
+void SimCluster::Submitted(int job) {
+  if (keep_history_) results_[static_cast<std::size_t>(job)].history.push_back({at(job).job->submit_time, 0, 0});
+}
+
+void SimCluster::Seat(int job, std::vector<NodeIndex> workers, double now) {
+  Change(job, std::move(workers), 0, now);
+}
+
+double SimCluster::DoneAt(const Runtime& runtime, double now) const {
+  const double from = std::max(runtime.updated_at, runtime.stalled_until);
+  return now > from ? runtime.done + (now - from) * runtime.rate : runtime.done;
+}
+
+void SimCluster::Settle(Runtime& runtime, double now) {
+  runtime.done = std::min(DoneAt(runtime, now), runtime.job->work_seconds);
+  runtime.updated_at = now;
+}
+
+void SimCluster::Change(int job, std::vector<NodeIndex> workers, double stall, double now) {
+  Runtime& runtime = at(job);
+  const int width = runtime.job->gpus_per_worker;
+  const int before = static_cast<int>(runtime.workers.size());
+  const int after = static_cast<int>(workers.size());
+  Settle(runtime, now);
+  JobResult& result = results_[static_cast<std::size_t>(job)];
+  result.gpu_seconds += before * width * (now - runtime.held_since);
+  if (before == 0) {
+    if (!result.first_start) result.first_start = now;
+  } else {
+    result.waiting_seconds -= now - runtime.held_since;  // completed by Complete(): waiting = JCT - time held
+  }
+  runtime.held_since = now;
+  gpus_used_ += (after - before) * width;
+  if (before == 0 && after > 0) {
+    runtime.running_at = static_cast<int>(running_.size());
+    running_.push_back(job);
+  } else if (before > 0 && after == 0) {
+    const int last = running_.back();
+    running_[static_cast<std::size_t>(runtime.running_at)] = last;
+    at(last).running_at = runtime.running_at;
+    running_.pop_back();
+    runtime.running_at = -1;
+  }
+  runtime.workers = std::move(workers);
+
+  // One stall per change: two actions at one instant are one change, and a later one restarts it.
+  const double until = now + stall;
+  runtime.stalled_until = runtime.changed_at == now ? std::max(runtime.stalled_until, until) : until;
+  runtime.changed_at = now;
+  const bool whole = after > 0 && std::find(runtime.workers.begin(), runtime.workers.end(), kNoNode) == runtime.workers.end();
+  runtime.rate = whole ? TrueSpeedup(*runtime.job, runtime.workers) : 0;
+  const double epoch = runtime.job->work_seconds / runtime.job->epochs;
+  runtime.clean_from = static_cast<int>(std::ceil(runtime.done / epoch - 1e-9));
+  runtime.reported = runtime.clean_from;
+  Schedule(job);
+  Record(job, now);
+}
+
+void SimCluster::Schedule(int job) {
+  Runtime& runtime = at(job);
+  ++runtime.version;
+  if (runtime.rate <= 0) return;
+  const double from = std::max(runtime.updated_at, runtime.stalled_until);
+  due_.push({from + (runtime.job->work_seconds - runtime.done) / runtime.rate, job, runtime.version});
+}
+
+void SimCluster::Record(int job, double now) {
+  if (!keep_history_) return;
+  auto& history = results_[static_cast<std::size_t>(job)].history;
+  const Segment segment{now, static_cast<int>(at(job).workers.size()), NodesSpanned(at(job).workers)};
+  if (!history.empty() && history.back().from == now) {
+    history.back() = segment;
+  } else {
+    history.push_back(segment);
+  }
+}
+
+void SimCluster::NodeLost(NodeIndex node, double now) {
+  for (const int job : running_) {
+    Runtime& runtime = at(job);
+    if (std::find(runtime.workers.begin(), runtime.workers.end(), node) == runtime.workers.end()) continue;
+    Settle(runtime, now);
+    runtime.rate = 0;
+    Schedule(job);
+  }
+}
+
+std::vector<std::pair<int, std::vector<NodeIndex>>> SimCluster::NodeBack(NodeIndex node) {
+  std::vector<std::pair<int, std::vector<NodeIndex>>> jobs;
+  for (const int job : running_) {
+    Runtime& runtime = at(job);
+    if (std::find(runtime.workers.begin(), runtime.workers.end(), node) == runtime.workers.end()) continue;
+    std::replace(runtime.workers.begin(), runtime.workers.end(), node, kNoNode);
+    jobs.emplace_back(job, runtime.workers);
+  }
+  std::sort(jobs.begin(), jobs.end());
+  return jobs;
+}
+
+double SimCluster::NextCompletion() {
+  while (!due_.empty() && due_.top().version != at(due_.top().job).version) due_.pop();
+  return due_.empty() ? std::numeric_limits<double>::infinity() : due_.top().time;
+}
+
+std::vector<int> SimCluster::Complete(double now) {
+  std::vector<int> completed;
+  while (NextCompletion() <= now) {
+    const int job = due_.top().job;
+    due_.pop();
+    at(job).done = at(job).job->work_seconds;
+    at(job).updated_at = now;
+    Change(job, {}, 0, now);
+    JobResult& result = results_[static_cast<std::size_t>(job)];
+    result.end = now;
+    result.waiting_seconds += now - result.submit_time;
+    completed.push_back(job);
+  }
+  std::sort(completed.begin(), completed.end());
+  return completed;
+}
+
+double SimCluster::RemainingWork(int job, double now) const {
+  return std::max(0.0, at(job).job->work_seconds - DoneAt(at(job), now));
+}
+
+int SimCluster::EpochsDone(int job, double now) const {
+  const Runtime& runtime = at(job);
+  const double epoch = runtime.job->work_seconds / runtime.job->epochs;
+  return std::min(static_cast<int>(DoneAt(runtime, now) / epoch + 1e-9), runtime.job->epochs);
+}
+
+SimCluster::Epochs SimCluster::TakeEpochs(int job, double now) {
+  Runtime& runtime = at(job);
+  const int done = EpochsDone(job, now);
+  Epochs epochs;
+  if (runtime.rate <= 0 || done <= runtime.reported) return epochs;
+  epochs.workers = static_cast<int>(runtime.workers.size());
+  epochs.count = done - runtime.reported;
+  epochs.seconds = runtime.job->work_seconds / runtime.job->epochs / runtime.rate;
+  runtime.reported = done;
+  return epochs;
+}
+
+}  // namespace voda::sim

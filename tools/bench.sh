@@ -1,0 +1,16 @@
+#!/usr/bin/env bash
+# All benchmarks: fidelity to real runs, forecast error, speed of a decision, and the large trace. Prints tables.
+set -euo pipefail
+build=$1
+data=${VODA_DATA:-$(dirname "$0")/../../shared/data}
+"$build/bench/fidelity_bench"
+echo
+echo "One decision, one core:"
+"$build/bench/decision_bench"
+echo
+if [ -f "$data/philly/philly_jobs.csv.gz" ]; then
+  echo "82,247 jobs of the Philly trace on 2,000 GPUs under ElasticFIFO (goal: 60 s, 1 GiB):"
+  /usr/bin/env time -f '%e s, %M KiB at most' "$build/voda" simulate --cluster 250x8 --workload "$data/philly/philly_jobs.csv.gz" --format philly
+else
+  echo "LEFT OUT: the Philly trace is not in $data (set VODA_DATA)"
+fi

@@ -1,0 +1,43 @@
+#!/usr/bin/env bash
+# Installs the Debian packages that the given groups need: build, test, demo. Idempotent, and silent when nothing is
+# missing. Uses sudo when not root.
+set -euo pipefail
+
+build=(g++ make cmake ninja-build ccache pkg-config libfmt-dev nlohmann-json3-dev libcli11-dev zlib1g-dev)
+test=(libgtest-dev librapidcheck-dev python3 time clang-14 libclang-rt-14-dev clang-format-14 clang-tidy-14
+      chromium fonts-dejavu-core)
+
+wanted=()
+for group in "${@:-build}"; do
+  case "$group" in
+    build) wanted+=("${build[@]}") ;;
+    test) wanted+=("${build[@]}" "${test[@]}") ;;
+    *) echo "bootstrap: unknown group '$group'; known are build, test" >&2; exit 2 ;;
+  esac
+done
+
+missing=()
+for package in "${wanted[@]}"; do
+  status=$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null || true)
+  [ "$status" = installed ] || missing+=("$package")
+done
+[ ${#missing[@]} -gt 0 ] || exit 0
+
+if ! command -v apt-get >/dev/null; then
+  echo "bootstrap: this machine has no apt-get; install the equivalents of: ${missing[*]}" >&2
+  exit 1
+fi
+as_root=()
+if [ "$(id -u)" -ne 0 ]; then
+  command -v sudo >/dev/null || { echo "bootstrap: run as root, or install sudo; missing: ${missing[*]}" >&2; exit 1; }
+  as_root=(sudo)
+fi
+echo "bootstrap: installing ${missing[*]}"
+log=$(mktemp)
+if ! { "${as_root[@]}" apt-get update -qq &&
+       "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}"; } >"$log" 2>&1; then
+  tail -n 20 "$log" >&2
+  echo "bootstrap: installing failed; the log is $log" >&2
+  exit 1
+fi
+rm -f "$log"
