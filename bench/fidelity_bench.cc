@@ -84,17 +84,20 @@ void Forecasts(const std::string& title, const Workload& workload, const std::st
   config.nodes = Must(ParseCluster(cluster));
   config.estimates = estimates;
   std::map<std::string, std::pair<double, double>> predicted;  // job -> when asked, forecast start
+  const auto waits = [](const State& state, std::size_t i) {
+    return state.active[i].desired.empty() && state.world.jobs[i].workers.empty() && !state.world.jobs[i].first_start;
+  };
   config.on_round = [&](const Scheduler& scheduler, const Plan&, double now) {
     // The plan is decided but not carried out: what starts at this very instant is no forecast.
     const State& state = scheduler.state();
     bool fresh = false;
     for (std::size_t i = 0; i < state.active.size(); ++i) {
-      fresh = fresh || (state.active[i].desired.empty() && state.world.jobs[i].workers.empty() && !predicted.contains(state.world.jobs[i].name));
+      fresh = fresh || (waits(state, i) && !predicted.contains(state.world.jobs[i].name));
     }
     if (!fresh) return;
     const auto starts = ForecastStarts(state, scheduler.policy(), now);
     for (std::size_t i = 0; i < starts.size(); ++i) {
-      if (!starts[i] || !state.active[i].desired.empty()) continue;
+      if (!starts[i] || !waits(state, i)) continue;
       predicted.emplace(state.world.jobs[i].name, std::pair(now, *starts[i]));
     }
   };
@@ -136,9 +139,9 @@ int Main() {
       const Workload workload = Must(LoadWorkload({.path = data + "/voda-thesis/workload_" + name + ".csv", .format = "thesis"}));
       for (const std::string algorithm : {"FIFO", "ElasticFIFO", "AFS-L"}) Forecasts(name + suffix, workload, "3x4", mode, algorithm);
     }
-    const Workload generated = Must(LoadWorkload({.path = "gen:poisson?jobs=200&load=1.2&gpus=64"}));
+    const Workload bursty = Must(LoadWorkload({.path = std::string(VODA_SOURCE_DIR) + "/examples/workloads/bursty.csv"}));
     for (const std::string algorithm : {"FIFO", "ElasticFIFO", "AFS-L"}) {
-      Forecasts("200 Poisson" + suffix, generated, "8x8", mode, algorithm);
+      Forecasts("bursty" + suffix, bursty, "2x8", mode, algorithm);
     }
   }
   return 0;

@@ -11,13 +11,17 @@ namespace voda {
 namespace {
 
 // Finds sizes that can be seated when those of the policy cannot. In the policy's order, as many jobs as possible keep
-// what they were given; a job that cannot be seated so takes the largest allowed size that can, or none. What that
-// frees is offered again in that order: to the jobs after it, to those that wait, and, where the policy grows jobs, one
+// what they were given; a job that is in the way where it sits is seated anew elsewhere; one that cannot be seated so
+// takes the largest allowed size that can, or none. What that frees is offered again in that order: to the jobs after it, to those that wait, and, where the policy grows jobs, one
 // step each in turn.
 class GiveWay {
  public:
   GiveWay(const Snapshot& snapshot, const Allocation& granted, PlacementMode mode)
-      : snapshot_(snapshot), granted_(granted), mode_(mode), workers_(snapshot.jobs.size(), 0) {
+      : snapshot_(snapshot),
+        granted_(granted),
+        mode_(mode),
+        workers_(snapshot.jobs.size(), 0),
+        anew_(snapshot.jobs.size(), false) {
     placement_ = *Place(snapshot, workers_, granted.order, mode);
   }
 
@@ -82,7 +86,7 @@ class GiveWay {
       before.push_back(std::exchange(workers_[static_cast<std::size_t>(offers[i].job)], offers[i].workers));
     }
     ++tries_;
-    if (auto placed = Place(snapshot_, workers_, granted_.order, mode_)) {
+    if (auto placed = Place(snapshot_, workers_, granted_.order, mode_, anew_)) {
       Settle(std::move(*placed));
       return true;
     }
@@ -94,7 +98,12 @@ class GiveWay {
     const Job& job = snapshot_.job(offer.job);
     if (job.gpus(offer.workers) > free_) return false;
     if (!honest && offer.workers > FreeSeats(job)) return false;
-    return TryAll({offer}, 0, 1);
+    if (TryAll({offer}, 0, 1)) return true;
+    if (job.workers.empty() || !honest) return false;
+    anew_[static_cast<std::size_t>(offer.job)] = true;
+    if (TryAll({offer}, 0, 1)) return true;
+    anew_[static_cast<std::size_t>(offer.job)] = false;
+    return false;
   }
 
   void Take(const std::vector<Offer>& offers, bool or_less) {
@@ -145,6 +154,7 @@ class GiveWay {
   const Allocation& granted_;
   PlacementMode mode_;
   std::vector<int> workers_;
+  std::vector<bool> anew_;  // jobs that do not insist on their seats
   Placement placement_;
   std::vector<int> used_;
   int free_ = 0;

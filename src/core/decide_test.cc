@@ -226,6 +226,50 @@ TEST(Decide, WhatSitsAlreadyIsNotMadeToGiveWay) {
   }
 }
 
+// The world once a plan has been carried out.
+Snapshot Reached(Snapshot snapshot, const Plan& plan) {
+  for (JobIndex i = 0; i < static_cast<JobIndex>(snapshot.jobs.size()); ++i) {
+    const auto seats = plan.placement.workers(i);
+    snapshot.jobs[static_cast<std::size_t>(i)].workers.assign(seats.begin(), seats.end());
+  }
+  return snapshot;
+}
+
+// No event follows when a plan is reached: what it leaves idle stays idle.
+TEST(Decide, APlanThatStopsARunningJobLeavesItNoRoom) {
+  const Snapshot snapshot = SnapshotBuilder()
+                                .Node("o0", 7)
+                                .Node("n1", 5)
+                                .Add(JobBuilder("y").GpusPerWorker(2).Submit(1).On({"n1"}))
+                                .Add(JobBuilder("q").Sizes(1, 1, 2).GpusPerWorker(4))
+                                .Build();
+  for (const PlacementMode mode : kModes) {
+    const Plan plan = DecideBy("ElasticFIFO", snapshot, mode);
+    const Snapshot reached = Reached(snapshot, plan);
+    EXPECT_EQ(SizesByName(snapshot, plan.allocation),
+              SizesByName(reached, DecideBy("ElasticFIFO", reached, mode).allocation))
+        << Name(mode);
+  }
+}
+
+TEST(Decide, APlanThatIsReachedIsKept) {
+  for (const PlacementMode mode : kModes) {
+    for (const char* name : {"FIFO", "ElasticFIFO", "SRJF", "ElasticSRJF", "FfDLOptimizer", "AFS-L"}) {
+      const auto policy = PolicyNamed(name);
+      Check([&] {
+        const Snapshot snapshot =
+            *ArbitrarySnapshot({.one_gpu_per_worker = true, .cordoned_nodes = false, .broken_observations = true});
+        const Plan plan = Decide(snapshot, *policy, mode);
+        const Snapshot reached = Reached(snapshot, plan);
+        const Plan again = Decide(reached, *policy, mode);
+        RC_ASSERT(again.allocation.workers == plan.allocation.workers);
+        RC_ASSERT(again.placement.seats == plan.placement.seats);
+        RC_ASSERT(again.placement.migrations.empty());
+      });
+    }
+  }
+}
+
 class DecideAll : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(DecideAll, EverythingReportedIsPlaced) {

@@ -231,6 +231,7 @@ class Reducer {
     if (index == kNoJob) return Ignore();
     // What is observed did not change, so the next dispatch tries again: after 1, 2, 4 … 256 s. A job that cannot be
     // started stops being offered GPUs meanwhile, so that it does not keep them from others.
+    state_.undispatched = true;  // the seats it had reserved are free
     ActiveJob& active = Active(index);
     active.failures = std::min(active.failures + 1, 9);
     active.retry_at = now_ + std::ldexp(1.0, active.failures - 1);

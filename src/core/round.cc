@@ -69,7 +69,7 @@ double NextWake(const State& state, double now) {
     const ActiveJob& active = state.active[i];
     if (active.in_flight) {
       next = std::min(next, active.in_flight->deadline);
-    } else if (RetryPending(state, static_cast<JobIndex>(i))) {
+    } else if (active.retry_at > now && RetryPending(state, static_cast<JobIndex>(i))) {
       next = std::min(next, active.retry_at);
     }
   }

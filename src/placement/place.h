@@ -24,8 +24,9 @@ std::optional<PlacementMode> ParsePlacementMode(std::string_view name);
 
 // Seats `workers[i]` workers of every job i. `order` lists jobs by how much they deserve their seats, best first (jobs
 // not in it come last). Nothing if no seating was found; with one GPU per worker, no cordoned node and a sum within
-// capacity there always is one.
+// capacity there always is one. The jobs marked in `anew` (empty: none) are seated as if they held nothing.
 std::optional<Placement> Place(const Snapshot& snapshot, const std::vector<int>& workers,
-                               const std::vector<JobIndex>& order, PlacementMode mode);
+                               const std::vector<JobIndex>& order, PlacementMode mode,
+                               const std::vector<bool>& anew = {});
 
 }  // namespace voda

@@ -229,9 +229,8 @@ class Binder {
 
 }  // namespace
 
-std::optional<Placement> PlaceRepacked(const Snapshot& snapshot, const std::vector<int>& workers,
-                                       const std::vector<JobIndex>& order) {
-  Seating seating(snapshot, workers, order, /*cordoned_only=*/true);
+std::optional<Placement> PlaceRepacked(const Snapshot& snapshot, const SeatingRequest& request) {
+  Seating seating(snapshot, request, /*cordoned_only=*/true);
   Packed packed = Pack(snapshot, seating, Seating::Packing::kLargestFirst);
   if (!packed.complete) packed = Pack(snapshot, seating, Seating::Packing::kWidestFirst);
   if (!packed.complete) return std::nullopt;

@@ -43,8 +43,7 @@ void EvictFromOverfull(const Snapshot& snapshot, const std::vector<JobIndex>& or
 
 }  // namespace
 
-Seating::Seating(const Snapshot& snapshot, const std::vector<int>& workers, const std::vector<JobIndex>& order,
-                 bool cordoned_only)
+Seating::Seating(const Snapshot& snapshot, const SeatingRequest& request, bool cordoned_only)
     : snapshot_(snapshot),
       by_name_(snapshot.nodes.size()),
       rank_(snapshot.nodes.size()),
@@ -60,14 +59,15 @@ Seating::Seating(const Snapshot& snapshot, const std::vector<int>& workers, cons
 
   placement_.first.reserve(snapshot.jobs.size() + 1);
   placement_.first.push_back(0);
-  for (const int count : workers) placement_.first.push_back(placement_.first.back() + count);
+  for (const int count : request.workers) placement_.first.push_back(placement_.first.back() + count);
   placement_.seats.assign(static_cast<std::size_t>(placement_.first.back()), kNoNode);
 
   for (JobIndex i = 0; i < static_cast<JobIndex>(snapshot.jobs.size()); ++i) {
     const Job& job = snapshot.job(i);
     const auto seats = placement_.workers(i);
     int missing = static_cast<int>(seats.size());
-    const std::size_t staying = std::min(seats.size(), job.workers.size());
+    const bool anew = !request.anew.empty() && request.anew[static_cast<std::size_t>(i)];
+    const std::size_t staying = anew ? 0 : std::min(seats.size(), job.workers.size());
     for (std::size_t worker = 0; worker < staying; ++worker) {
       const NodeIndex at = job.workers[worker];
       if (at == kNoNode) continue;
@@ -79,7 +79,7 @@ Seating::Seating(const Snapshot& snapshot, const std::vector<int>& workers, cons
     }
     missing_[static_cast<std::size_t>(i)] = missing;
   }
-  EvictFromOverfull(snapshot, order, used_, placement_, missing_);
+  EvictFromOverfull(snapshot, request.order, used_, placement_, missing_);
 }
 
 std::vector<int> Seating::FreeByRank() const {
@@ -109,21 +109,27 @@ void Seating::SeatWorker(JobIndex job, int worker, NodeIndex node) {
 }
 
 std::vector<JobIndex> Seating::ToSeat(Packing packing) const {
-  std::vector<JobIndex> jobs;
+  struct Key {
+    int width;
+    int gpus;
+    double submit_time;
+    JobIndex job;
+  };
+  std::vector<Key> keys;  // small, so that sorting does not wander over the jobs
   for (JobIndex i = 0; i < static_cast<JobIndex>(snapshot_.jobs.size()); ++i) {
-    if (Missing(i) > 0) jobs.push_back(i);
+    if (Missing(i) == 0) continue;
+    const Job& job = snapshot_.job(i);
+    keys.push_back({packing == Packing::kWidestFirst ? job.gpus_per_worker : 0, job.gpus(Missing(i)), job.submit_time, i});
   }
-  std::sort(jobs.begin(), jobs.end(), [&](JobIndex a, JobIndex b) {
-    const Job& left = snapshot_.job(a);
-    const Job& right = snapshot_.job(b);
-    if (packing == Packing::kWidestFirst && left.gpus_per_worker != right.gpus_per_worker) {
-      return left.gpus_per_worker > right.gpus_per_worker;
-    }
-    const int left_gpus = left.gpus(Missing(a));
-    const int right_gpus = right.gpus(Missing(b));
-    if (left_gpus != right_gpus) return left_gpus > right_gpus;
-    return Earlier(left, right);
+  std::sort(keys.begin(), keys.end(), [&](const Key& a, const Key& b) {
+    if (a.width != b.width) return a.width > b.width;
+    if (a.gpus != b.gpus) return a.gpus > b.gpus;
+    if (a.submit_time != b.submit_time) return a.submit_time < b.submit_time;
+    return snapshot_.job(a.job).name < snapshot_.job(b.job).name;
   });
+  std::vector<JobIndex> jobs;
+  jobs.reserve(keys.size());
+  for (const Key& key : keys) jobs.push_back(key.job);
   return jobs;
 }
 

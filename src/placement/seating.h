@@ -8,13 +8,19 @@
 
 namespace voda {
 
+// What is asked of a placement; see Place.
+struct SeatingRequest {
+  const std::vector<int>& workers;
+  const std::vector<JobIndex>& order;
+  const std::vector<bool>& anew;
+};
+
 class Seating {
  public:
   // Starts with every worker that may keep its seat in it: number below the new size, node not lost, and (with
-  // `cordoned_only`) node cordoned. Where a node holds more than it has, jobs late in `order` and high worker numbers
+  // `cordoned_only`) node cordoned. Where a node holds more than it has, jobs late in the order and high worker numbers
   // lose theirs first.
-  Seating(const Snapshot& snapshot, const std::vector<int>& workers, const std::vector<JobIndex>& order,
-          bool cordoned_only);
+  Seating(const Snapshot& snapshot, const SeatingRequest& request, bool cordoned_only);
 
   // Nodes in name order: rank <-> index in the snapshot.
   NodeIndex node_of(int rank) const { return by_name_[static_cast<std::size_t>(rank)]; }

@@ -39,9 +39,8 @@ void SeatAtHome(const Snapshot& snapshot, Seating& seating, FreeNodes& free, Job
 
 }  // namespace
 
-std::optional<Placement> PlaceStable(const Snapshot& snapshot, const std::vector<int>& workers,
-                                     const std::vector<JobIndex>& order) {
-  Seating seating(snapshot, workers, order, /*cordoned_only=*/false);
+std::optional<Placement> PlaceStable(const Snapshot& snapshot, const SeatingRequest& request) {
+  Seating seating(snapshot, request, /*cordoned_only=*/false);
   const std::vector<JobIndex> jobs = seating.ToSeat(Seating::Packing::kWidestFirst);
   if (jobs.empty()) return std::move(seating).Finish();
   FreeNodes free(seating.FreeByRank());

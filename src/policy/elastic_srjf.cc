@@ -15,7 +15,7 @@ class ElasticSrjf final : public Policy {
     const auto remaining = [&](JobIndex i) { return Ledger::Keys{.first = ledger.job(i).remaining_seconds}; };
     auto order = ledger.Admission(remaining);
     ledger.Admit(order, [](const Job& job) { return job.min; }, ReasonCode::kRunsAtMin);
-    GrowInTurn(ledger, ledger.Ordered(remaining));
+    GrowInTurn(ledger, ledger.one_priority() ? order : ledger.Ordered(remaining));
     return std::move(ledger).Finish(std::move(order), Entry::kMin);
   }
 };

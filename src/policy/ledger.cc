@@ -47,6 +47,7 @@ Ledger::Ledger(const Snapshot& snapshot)
     }
     const int seats = ready.For(job);
     if (seats >= job.min) {
+      one_priority_ = one_priority_ && (jobs_.empty() || job.priority == snapshot.job(jobs_.front()).priority);
       jobs_.push_back(i);
     } else {
       reason(i) = {.code = ReasonCode::kNeverFits, .needs = job.gpus(job.min), .free = seats};

@@ -31,6 +31,9 @@ class Ledger {
   // The same with priority before every key: the order in which jobs are admitted.
   std::vector<JobIndex> Admission(const std::function<Keys(JobIndex)>& keys) const;
 
+  // Whether all jobs have the same priority, so that both orders are one.
+  bool one_priority() const { return one_priority_; }
+
   // Index on its curve of the size that a job holds so far, -1 for none.
   int at(JobIndex job) const { return at_[static_cast<std::size_t>(job)]; }
   int workers(JobIndex job) const { return at(job) < 0 ? 0 : this->job(job).curve->size(at(job)); }
@@ -56,6 +59,7 @@ class Ledger {
   const Snapshot& snapshot_;
   int capacity_;
   int free_;
+  bool one_priority_ = true;
   std::vector<JobIndex> jobs_;
   std::vector<int> at_;
   Allocation allocation_;

@@ -7,8 +7,8 @@
 #include <string_view>
 #include <utility>
 
-#include "sim/builtin_profiles.h"
 #include "sim/csv.h"
+#include "sim/assets.h"
 #include "sim/generate.h"
 #include "sim/profile.h"
 #include "sim/traces.h"
@@ -31,7 +31,7 @@ Result<ProfileTable> LoadProfiles(const WorkloadSource& source, bool look_beside
     std::error_code ignored;
     if (std::filesystem::exists(beside, ignored)) return ReadProfiles(beside.string());
   }
-  return ParseProfiles("built-in speed-ups", BuiltinProfilesCsv());
+  return ParseProfiles("built-in speed-ups", kEmbedSpeedupsCsv);
 }
 
 Result<Workload> LoadVoda(const Request& request) {

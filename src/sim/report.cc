@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "base/check.h"
-#include "sim/report_assets.h"
+#include "sim/assets.h"
 #include "sim/report_data.h"
 #include "sim/report_json.h"
 

@@ -1,4 +1,4 @@
-// The files of src/sim/report, as cmake/EmbedReport.cmake compiles them in.
+// The files of src/sim/report and the table of speed-ups, as cmake/EmbedReport.cmake compiles them in.
 #pragma once
 
 #include <string_view>
@@ -14,5 +14,6 @@ extern const std::string_view kEmbedTimelinePanelJs;
 extern const std::string_view kEmbedChartsJs;
 extern const std::string_view kEmbedJobsJs;
 extern const std::string_view kEmbedMainJs;
+extern const std::string_view kEmbedSpeedupsCsv;
 
 }  // namespace voda

@@ -1,0 +1,177 @@
+// The reference's defects in placement (facts/algorithms.md 2.12), each as a test of what is right.
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "placement/place.h"
+#include "support/builders.h"
+
+namespace voda {
+namespace {
+
+using testing::JobBuilder;
+using testing::SnapshotBuilder;
+
+constexpr PlacementMode kModes[] = {PlacementMode::kStable, PlacementMode::kRepack};
+
+Placement Placed(const Snapshot& snapshot, const std::vector<int>& workers, PlacementMode mode) {
+  std::vector<JobIndex> order;
+  for (JobIndex i = 0; i < static_cast<JobIndex>(snapshot.jobs.size()); ++i) order.push_back(i);
+  auto placement = Place(snapshot, workers, order, mode);
+  EXPECT_TRUE(placement.has_value());
+  return placement ? *placement : Placement{};
+}
+
+std::map<std::string, int> UsedByNode(const Snapshot& snapshot, const Placement& placement) {
+  std::map<std::string, int> used;
+  for (JobIndex i = 0; i < static_cast<JobIndex>(snapshot.jobs.size()); ++i) {
+    for (const NodeIndex at : placement.workers(i)) used[snapshot.node(at).name] += snapshot.job(i).gpus_per_worker;
+  }
+  return used;
+}
+
+// Jobs of the given sizes on equal nodes: all placed, nothing over-filled.
+void ExpectFits(int nodes, int gpus, const std::vector<int>& sizes) {
+  SnapshotBuilder builder;
+  builder.Nodes(nodes, gpus);
+  for (std::size_t i = 0; i < sizes.size(); ++i) builder.Add(JobBuilder("j" + std::to_string(i)).Sizes(1, 1, sizes[i]));
+  const Snapshot snapshot = builder.Build();
+  for (const PlacementMode mode : kModes) {
+    const Placement placement = Placed(snapshot, sizes, mode);
+    for (std::size_t i = 0; i < sizes.size(); ++i) {
+      EXPECT_EQ(static_cast<int>(placement.workers(static_cast<JobIndex>(i)).size()), sizes[i]);
+    }
+    for (const auto& [node, used] : UsedByNode(snapshot, placement)) EXPECT_LE(used, gpus) << node;
+  }
+}
+
+TEST(PlacementDefects, P1TheRestOfASplitJobIsNotPlacedTwice) { ExpectFits(3, 4, {3, 3, 3, 3}); }
+
+TEST(PlacementDefects, P2NoPlacementRunsForEver) {
+  ExpectFits(3, 4, {6, 5});
+  ExpectFits(2, 4, {5, 3});
+}
+
+TEST(PlacementDefects, P3NoJobIsLeftOut) { ExpectFits(3, 4, {3, 3, 3, 2, 1}); }
+
+TEST(PlacementDefects, P4NoJobsAndNoNodesAreFine) {
+  for (const PlacementMode mode : kModes) {
+    const Snapshot empty;
+    EXPECT_TRUE(Place(empty, {}, {}, mode));
+    const Snapshot jobs = SnapshotBuilder().Add(JobBuilder("a")).Build();
+    EXPECT_TRUE(Place(jobs, {0}, {0}, mode));
+    EXPECT_FALSE(Place(jobs, {1}, {0}, mode));
+  }
+}
+
+TEST(PlacementDefects, P5APlanForALargeNodeStaysOnALargeNode) {
+  // The job of eight sat on the small nodes; its packing needs the large one.
+  const Snapshot snapshot = SnapshotBuilder()
+                                .Node("big", 8)
+                                .Node("s0", 4)
+                                .Node("s1", 4)
+                                .Add(JobBuilder("a").Sizes(1, 8, 8).On({"s0", "s0", "s0", "s0", "s1", "s1", "s1", "s1"}))
+                                .Add(JobBuilder("b").Sizes(1, 4, 4).On({"big", "big", "big", "big"}))
+                                .Build();
+  for (const PlacementMode mode : kModes) {
+    const Placement placement = Placed(snapshot, {8, 4}, mode);
+    const auto used = UsedByNode(snapshot, placement);
+    for (const auto& [node, gpus] : used) EXPECT_LE(gpus, node == "big" ? 8 : 4);
+  }
+  EXPECT_EQ(NodesSpanned(Placed(snapshot, {8, 4}, PlacementMode::kRepack).workers(0)), 1);
+}
+
+TEST(PlacementDefects, P6AJobShrinksAfterItsNodeWasLost) {
+  const Snapshot snapshot = SnapshotBuilder()
+                                .Node("n0", 4, NodeState::kLost)
+                                .Node("n1", 4)
+                                .Add(JobBuilder("a").Sizes(1, 4, 8).On({"n0", "n0", "n0", "n0", "n1", "n1"}))
+                                .Build();
+  for (const PlacementMode mode : kModes) {
+    for (const int size : {1, 2, 4}) {
+      const Placement placement = Placed(snapshot, {size}, mode);
+      for (const NodeIndex at : placement.workers(0)) EXPECT_EQ(at, 1);
+      EXPECT_EQ(static_cast<int>(placement.migrations.size()), size);
+      for (const Migration& migration : placement.migrations) {
+        EXPECT_EQ(migration.from, 0);
+        EXPECT_EQ(migration.to, 1);
+      }
+    }
+  }
+}
+
+TEST(PlacementDefects, P7LostWorkersArePlacedAnewThoughNoSizeChanged) {
+  const Snapshot snapshot = SnapshotBuilder()
+                                .Node("n0", 4, NodeState::kLost)
+                                .Node("n1", 4)
+                                .Node("n2", 4)
+                                .Add(JobBuilder("a").Sizes(1, 2, 4).On({"n0", "n1"}))
+                                .Add(JobBuilder("b").Sizes(1, 2, 4).On({"n2", "n2"}))
+                                .Build();
+  for (const PlacementMode mode : kModes) {
+    const Placement placement = Placed(snapshot, {2, 2}, mode);
+    EXPECT_EQ(placement.workers(0)[0], 1) << Name(mode);
+    EXPECT_EQ(placement.workers(0)[1], 1) << Name(mode);
+    ASSERT_EQ(placement.migrations.size(), 1u);
+    EXPECT_EQ(placement.migrations[0].from, 0);
+  }
+}
+
+TEST(PlacementDefects, P9NoGratuitousMigrations) {
+  // Jobs over several nodes, placed already: the same sizes again move nobody, whichever way the nodes are listed.
+  for (const bool reversed : {false, true}) {
+    SnapshotBuilder builder;
+    for (int i = 0; i < 4; ++i) builder.Node("n" + std::to_string(reversed ? 3 - i : i), 4);
+    const Snapshot snapshot = builder.Add(JobBuilder("a").Sizes(1, 6, 8).On({"n3", "n3", "n3", "n3", "n1", "n1"}))
+                                  .Add(JobBuilder("b").Sizes(1, 6, 8).On({"n0", "n0", "n0", "n0", "n2", "n2"}))
+                                  .Add(JobBuilder("c").Sizes(1, 2, 2).On({"n1", "n1"}))
+                                  .Build();
+    for (const PlacementMode mode : kModes) EXPECT_TRUE(Placed(snapshot, {6, 6, 2}, mode).migrations.empty()) << Name(mode);
+  }
+}
+
+TEST(PlacementDefects, P10StableWeighsWhatAMoveCosts) {
+  // A hole opens; repack would close it, stable leaves everybody where they are.
+  const Snapshot snapshot = SnapshotBuilder()
+                                .Nodes(3, 4)
+                                .Add(JobBuilder("a").Sizes(1, 3, 4).On({"n0", "n0", "n0"}))
+                                .Add(JobBuilder("b").Sizes(1, 3, 4).On({"n1", "n1", "n1"}))
+                                .Add(JobBuilder("c").Sizes(1, 1, 4).On({"n2"}))
+                                .Build();
+  EXPECT_TRUE(Placed(snapshot, {3, 3, 1}, PlacementMode::kStable).migrations.empty());
+  const Placement grown = Placed(snapshot, {4, 3, 1}, PlacementMode::kStable);
+  EXPECT_TRUE(grown.migrations.empty());
+  EXPECT_EQ(grown.workers(0)[3], 0);  // where the job is already
+}
+
+TEST(Stable, NewWorkersGoWhereTheJobIsElseOntoAsFewNodesAsPossible) {
+  const Snapshot snapshot = SnapshotBuilder()
+                                .Node("n0", 4)
+                                .Node("n1", 2)
+                                .Node("n2", 4)
+                                .Node("n3", 3)
+                                .Add(JobBuilder("a").Sizes(1, 4, 8).On({"n0", "n0"}))
+                                .Build();
+  // Two at home, then best fit: three more fit n3 exactly.
+  const Placement placement = Placed(snapshot, {7}, PlacementMode::kStable);
+  const auto used = UsedByNode(snapshot, placement);
+  EXPECT_EQ(used, (std::map<std::string, int>{{"n0", 4}, {"n3", 3}}));
+}
+
+TEST(Stable, AnOverfullNodeIsMendedByTheJobThatDeservesItLeast) {
+  const Snapshot snapshot = SnapshotBuilder()
+                                .Node("n0", 2)  // had 4
+                                .Node("n1", 4)
+                                .Add(JobBuilder("late").Sizes(1, 2, 2).On({"n0", "n0"}))
+                                .Add(JobBuilder("first").Sizes(1, 2, 2).On({"n0", "n0"}))
+                                .Build();
+  const auto placement = Place(snapshot, {2, 2}, {1, 0}, PlacementMode::kStable);
+  ASSERT_TRUE(placement);
+  EXPECT_EQ(placement->workers(1)[0], 0);
+  EXPECT_EQ(placement->workers(1)[1], 0);
+  EXPECT_EQ(placement->workers(0)[0], 1);
+  EXPECT_EQ(placement->workers(0)[1], 1);
+}
+
+}  // namespace
+}  // namespace voda
