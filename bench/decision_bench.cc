@@ -1,9 +1,10 @@
-// How long one decision takes: policy, placement and diff on one core, and a whole round after a single event.
+// How long one decision takes: policy, placement and diff on one core, and a whole round after a single
+// event.
 //
-// Clusters of 1,024, 10,000 and 100,000 GPUs (nodes of 8); as many jobs as GPUs, or an eighth of that; minima of 1 to 4,
-// sizes up to 64, concave and other curves; nine tenths of the jobs already placed and a tenth of them resized since.
-// Prints the median and the largest of several runs and the ratio to the goal (1 ms, 10 ms, 100 ms); machines are noisy,
-// so look at the ratio and at neighbours, not at single figures.
+// Clusters of 1,024, 10,000 and 100,000 GPUs (nodes of 8); as many jobs as GPUs, or an eighth of that; minima
+// of 1 to 4, sizes up to 64, concave and other curves; nine tenths of the jobs already placed and a tenth of
+// them resized since. Prints the median and the largest of several runs and the ratio to the goal (1 ms, 10
+// ms, 100 ms); machines are noisy, so look at the ratio and at neighbours, not at single figures.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -50,14 +51,16 @@ std::vector<CurvePtr> Curves(sim::Random& random, bool concave) {
   return curves;
 }
 
-// A state in which a plan was made and carried out for nine tenths of the jobs, a tenth of which changed size since.
+// A state in which a plan was made and carried out for nine tenths of the jobs, a tenth of which changed size
+// since.
 State MakeState(const Shape& shape, const Policy& policy, PlacementMode mode) {
   sim::Random random(42);
   const std::vector<CurvePtr> curves = Curves(random, shape.concave);
   State state;
   state.config.placement = mode;
   state.config.rate_limit = 0;
-  for (int n = 0; n < shape.gpus / 8; ++n) Reduce(state, NodeAdded{{.name = fmt::format("node-{:05}", n), .gpus = 8}}, 0);
+  for (int n = 0; n < shape.gpus / 8; ++n)
+    Reduce(state, NodeAdded{{.name = fmt::format("node-{:05}", n), .gpus = 8}}, 0);
   for (int i = 0; i < shape.jobs; ++i) {
     Job job;
     job.name = fmt::format("job-{:06}", i);
@@ -109,8 +112,8 @@ int Main(int argc, char** argv) {
   const int largest = argc > 1 ? std::atoi(argv[1]) : 100000;
   const std::string only = argc > 2 ? argv[2] : "";
   int missed = 0;
-  fmt::print("{:>7} {:>7} {:<8} {:<7} {:<16} {:>10} {:>10} {:>7}   {:>10} {:>7}\n", "gpus", "jobs", "curves", "placing",
-             "algorithm", "decide ms", "max ms", "of goal", "event ms", "of goal");
+  fmt::print("{:>7} {:>7} {:<8} {:<7} {:<16} {:>10} {:>10} {:>7}   {:>10} {:>7}\n", "gpus", "jobs", "curves",
+             "placing", "algorithm", "decide ms", "max ms", "of goal", "event ms", "of goal");
   for (const int gpus : {1024, 10000, 100000}) {
     if (gpus > largest) continue;
     const double goal = gpus == 1024 ? 1 : gpus == 10000 ? 10 : 100;
@@ -130,7 +133,8 @@ int Main(int argc, char** argv) {
                 for (JobIndex i = 0; i < static_cast<JobIndex>(state.active.size()); ++i) {
                   const auto seats = plan.placement.workers(i);
                   auto& desired = state.active[static_cast<std::size_t>(i)].desired;
-                  if (!std::equal(seats.begin(), seats.end(), desired.begin(), desired.end())) desired.assign(seats.begin(), seats.end());
+                  if (!std::equal(seats.begin(), seats.end(), desired.begin(), desired.end()))
+                    desired.assign(seats.begin(), seats.end());
                 }
                 const auto actions = Diff(state, 2);
                 if (actions.size() == 123456789) std::abort();
@@ -140,12 +144,14 @@ int Main(int argc, char** argv) {
             // Carry it out, then one job ends and the whole round runs again: times, policy, placement, diff.
             for (std::size_t i = 0; i < state.active.size(); ++i) {
               state.world.jobs[i].workers = state.active[i].desired;
-              state.active[i].status = state.active[i].desired.empty() ? JobStatus::kWaiting : JobStatus::kRunning;
+              state.active[i].status =
+                  state.active[i].desired.empty() ? JobStatus::kWaiting : JobStatus::kRunning;
             }
             double now = 3;
             const Times event = Measure(repeats, [&] {
               now += 1;
-              const auto running = std::find_if(state.world.jobs.begin(), state.world.jobs.end(), [](const Job& j) { return !j.workers.empty(); });
+              const auto running = std::find_if(state.world.jobs.begin(), state.world.jobs.end(),
+                                                [](const Job& j) { return !j.workers.empty(); });
               const std::string name = running->name;
               return Milliseconds([&] {
                 Reduce(state, JobCompleted{name}, now);
@@ -160,10 +166,11 @@ int Main(int argc, char** argv) {
             });
             const bool slow = std::max(decide.median, event.median) > goal;
             missed += slow ? 1 : 0;
-            fmt::print("{:>7} {:>7} {:<8} {:<7} {:<16} {:>10.3f} {:>10.3f} {:>6.0f}%   {:>10.3f} {:>6.0f}%{}{}\n", gpus, jobs,
-                       concave ? "concave" : "other", Name(mode), info.name, decide.median, decide.largest,
-                       100 * decide.median / goal, event.median, 100 * event.median / goal, slow ? "  over the goal" : "",
-                       note.empty() ? "" : "  " + note);
+            fmt::print(
+                "{:>7} {:>7} {:<8} {:<7} {:<16} {:>10.3f} {:>10.3f} {:>6.0f}%   {:>10.3f} {:>6.0f}%{}{}\n",
+                gpus, jobs, concave ? "concave" : "other", Name(mode), info.name, decide.median,
+                decide.largest, 100 * decide.median / goal, event.median, 100 * event.median / goal,
+                slow ? "  over the goal" : "", note.empty() ? "" : "  " + note);
             std::fflush(stdout);
           }
         }
@@ -177,4 +184,6 @@ int Main(int argc, char** argv) {
 }  // namespace
 }  // namespace voda
 
-int main(int argc, char** argv) { return voda::Main(argc, argv); }
+int main(int argc, char** argv) {
+  return voda::Main(argc, argv);
+}

@@ -1,5 +1,6 @@
-// Ours against the logs of the reference's own runs on 12 real GPUs (data/voda-thesis), and how well start times are
-// forecast by running the core forward. Reads VODA_DATA, by default ../shared/data beside the checkout.
+// Ours against the logs of the reference's own runs on 12 real GPUs (data/voda-thesis), and how well start
+// times are forecast by running the core forward. Reads VODA_DATA, by default ../shared/data beside the
+// checkout.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -38,8 +39,9 @@ struct Logged {
 
 std::map<std::pair<std::string, std::string>, Logged> ReadLogged(const std::string& path) {
   enum Column { kWorkload, kAlgorithm, kMakespan, kJct };
-  CsvReader reader = Must(CsvReader::Open(
-      path, {.columns = {{"workload"}, {"algorithm"}, {"makespan_s"}, {"avg_jct_s"}}, .allow_unknown = true}));
+  CsvReader reader =
+      Must(CsvReader::Open(path, {.columns = {{"workload"}, {"algorithm"}, {"makespan_s"}, {"avg_jct_s"}},
+                                  .allow_unknown = true}));
   std::map<std::pair<std::string, std::string>, Logged> logged;
   while (reader.Next()) {
     logged[{std::string(reader.Text(kWorkload)), std::string(reader.Text(kAlgorithm))}] = {
@@ -60,32 +62,37 @@ SimulationConfig ThesisConfig() {
 
 void Fidelity(const std::string& data) {
   const auto logged = ReadLogged(data + "/voda-thesis/results.csv");
-  fmt::print("Fidelity: 24 jobs on 3x4, the experiment's costs and constants, repack, true estimates (seconds)\n");
-  fmt::print("{:<11} {:<16} {:>9} {:>7} {:>7}   {:>8} {:>7} {:>7}\n", "workload", "algorithm", "makespan", "logged", "diff",
-             "avg JCT", "logged", "diff");
+  fmt::print(
+      "Fidelity: 24 jobs on 3x4, the experiment's costs and constants, repack, true estimates (seconds)\n");
+  fmt::print("{:<11} {:<16} {:>9} {:>7} {:>7}   {:>8} {:>7} {:>7}\n", "workload", "algorithm", "makespan",
+             "logged", "diff", "avg JCT", "logged", "diff");
   for (const std::string workload_name : {"run_1", "run_1_hard"}) {
-    const Workload workload = Must(LoadWorkload({.path = data + "/voda-thesis/workload_" + workload_name + ".csv", .format = "thesis"}));
+    const Workload workload = Must(
+        LoadWorkload({.path = data + "/voda-thesis/workload_" + workload_name + ".csv", .format = "thesis"}));
     for (const std::string algorithm : {"ElasticFIFO", "ElasticTiresias", "FfDLOptimizer", "AFS-L"}) {
       PolicyOptions options;
-      if (algorithm == "ElasticTiresias") options = {{"threshold", "1800"}, {"knob", "4"}, {"compaction", "4"}};
-      const RunResult run = Simulate(workload, ThesisConfig(), algorithm, Must(MakePolicy(algorithm, options)));
+      if (algorithm == "ElasticTiresias")
+        options = {{"threshold", "1800"}, {"knob", "4"}, {"compaction", "4"}};
+      const RunResult run =
+          Simulate(workload, ThesisConfig(), algorithm, Must(MakePolicy(algorithm, options)));
       const Logged& log = logged.at({workload_name, algorithm});
-      fmt::print("{:<11} {:<16} {:>9.0f} {:>7.0f} {:>6.1f}%   {:>8.0f} {:>7.0f} {:>6.1f}%\n", workload_name, algorithm,
-                 run.makespan_s, log.makespan, 100 * (run.makespan_s / log.makespan - 1), run.avg_jct_s, log.avg_jct,
-                 100 * (run.avg_jct_s / log.avg_jct - 1));
+      fmt::print("{:<11} {:<16} {:>9.0f} {:>7.0f} {:>6.1f}%   {:>8.0f} {:>7.0f} {:>6.1f}%\n", workload_name,
+                 algorithm, run.makespan_s, log.makespan, 100 * (run.makespan_s / log.makespan - 1),
+                 run.avg_jct_s, log.avg_jct, 100 * (run.avg_jct_s / log.avg_jct - 1));
     }
   }
 }
 
 // Forecast at the first round that knows a job, against when it then really started.
-void Forecasts(const std::string& title, const Workload& workload, const std::string& cluster, EstimateMode estimates,
-               const std::string& algorithm) {
+void Forecasts(const std::string& title, const Workload& workload, const std::string& cluster,
+               EstimateMode estimates, const std::string& algorithm) {
   SimulationConfig config;
   config.nodes = Must(ParseCluster(cluster));
   config.estimates = estimates;
   std::map<std::string, std::pair<double, double>> predicted;  // job -> when asked, forecast start
   const auto waits = [](const State& state, std::size_t i) {
-    return state.active[i].desired.empty() && state.world.jobs[i].workers.empty() && !state.world.jobs[i].first_start;
+    return state.active[i].desired.empty() && state.world.jobs[i].workers.empty() &&
+           !state.world.jobs[i].first_start;
   };
   config.on_round = [&](const Scheduler& scheduler, const Plan&, double now) {
     // The plan is decided but not carried out: what starts at this very instant is no forecast.
@@ -119,27 +126,35 @@ void Forecasts(const std::string& title, const Workload& workload, const std::st
     fmt::print("{:<22} {:<16} nobody had to wait\n", title, algorithm);
     return;
   }
-  fmt::print("{:<22} {:<16} {:>5} {:>9.0f} {:>9.0f} {:>7.0f}% {:>9.0f} {:>9.0f} {:>9.0f}\n", title, algorithm, errors.size(),
-             wait / count, sum / count, 100 * sum / wait, Percentile(errors, 50), Percentile(errors, 95), bias / count);
+  fmt::print("{:<22} {:<16} {:>5} {:>9.0f} {:>9.0f} {:>7.0f}% {:>9.0f} {:>9.0f} {:>9.0f}\n", title, algorithm,
+             errors.size(), wait / count, sum / count, 100 * sum / wait, Percentile(errors, 50),
+             Percentile(errors, 95), bias / count);
 }
 
 int Main() {
   const std::string data = DataFolder();
   if (!std::filesystem::exists(data + "/voda-thesis")) {
-    fmt::print("LEFT OUT: fidelity and forecasts need the thesis data; set VODA_DATA to the folder that holds voda-thesis\n");
+    fmt::print(
+        "LEFT OUT: fidelity and forecasts need the thesis data; set VODA_DATA to the folder that holds "
+        "voda-thesis\n");
     return 0;
   }
   Fidelity(data);
-  fmt::print("\nForecast of start times, made when a job was first seen waiting (seconds; bias > 0: it started later)\n");
-  fmt::print("{:<22} {:<16} {:>5} {:>9} {:>9} {:>8} {:>9} {:>9} {:>9}\n", "workload", "algorithm", "jobs", "mean wait",
-             "mean err", "of wait", "p50 err", "p95 err", "bias");
+  fmt::print(
+      "\nForecast of start times, made when a job was first seen waiting (seconds; bias > 0: it started "
+      "later)\n");
+  fmt::print("{:<22} {:<16} {:>5} {:>9} {:>9} {:>8} {:>9} {:>9} {:>9}\n", "workload", "algorithm", "jobs",
+             "mean wait", "mean err", "of wait", "p50 err", "p95 err", "bias");
   for (const EstimateMode mode : {EstimateMode::kOracle, EstimateMode::kLearned}) {
     const std::string suffix = mode == EstimateMode::kOracle ? " oracle" : " learned";
     for (const std::string name : {"run_1", "run_1_hard"}) {
-      const Workload workload = Must(LoadWorkload({.path = data + "/voda-thesis/workload_" + name + ".csv", .format = "thesis"}));
-      for (const std::string algorithm : {"FIFO", "ElasticFIFO", "AFS-L"}) Forecasts(name + suffix, workload, "3x4", mode, algorithm);
+      const Workload workload =
+          Must(LoadWorkload({.path = data + "/voda-thesis/workload_" + name + ".csv", .format = "thesis"}));
+      for (const std::string algorithm : {"FIFO", "ElasticFIFO", "AFS-L"})
+        Forecasts(name + suffix, workload, "3x4", mode, algorithm);
     }
-    const Workload bursty = Must(LoadWorkload({.path = std::string(VODA_SOURCE_DIR) + "/examples/workloads/bursty.csv"}));
+    const Workload bursty =
+        Must(LoadWorkload({.path = std::string(VODA_SOURCE_DIR) + "/examples/workloads/bursty.csv"}));
     for (const std::string algorithm : {"FIFO", "ElasticFIFO", "AFS-L"}) {
       Forecasts("bursty" + suffix, bursty, "2x8", mode, algorithm);
     }
@@ -150,4 +165,6 @@ int Main() {
 }  // namespace
 }  // namespace voda::sim
 
-int main() { return voda::sim::Main(); }
+int main() {
+  return voda::sim::Main();
+}

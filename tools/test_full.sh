@@ -7,6 +7,9 @@ seconds=${VODA_FUZZ_SECONDS:-120}
 
 stage() { printf '\n== %s (%s)\n' "$1" "$(date +%T)"; }
 
+stage "static analyzer"
+VODA_ANALYZER=1 tools/lint.sh
+
 stage "fault simulation, ${VODA_SEEDS:-3000} seeds"
 VODA_SEEDS=${VODA_SEEDS:-3000} build/release/tests/simulation_test --gtest_brief=1
 

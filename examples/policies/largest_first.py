@@ -44,8 +44,15 @@ def capacity(snapshot):
 
 
 def can_be_seated(job, snapshot):
-    """Whether the minimum fits on the ready nodes when they are empty. Such a job must get 0 otherwise."""
-    seats = sum(n["gpus"] // width(job) for n in snapshot["nodes"] if n.get("state", "ready") == "ready")
+    """Whether the minimum fits when no other job is there. A job that cannot be seated must get 0."""
+    seats = 0
+    for node in snapshot["nodes"]:
+        room = node["gpus"] // width(job)
+        state = node.get("state", "ready")
+        if state == "ready":
+            seats += room
+        elif state == "cordoned":  # only the workers that sit there already may stay
+            seats += min(room, job.get("workers", []).count(node["name"]))
     return seats >= job["min"]
 
 

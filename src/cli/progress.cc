@@ -21,7 +21,8 @@ void ProgressBar::Show(const std::string& label, double share) {
   drawn_ = true;
   constexpr int kWidth = 40;
   const int filled = static_cast<int>(share * kWidth);
-  fmt::print(stderr, "\r\x1b[K{:<16} [{:#<{}}{:.<{}}] {:3.0f}%", label, "", filled, "", kWidth - filled, 100 * share);
+  fmt::print(stderr, "\r\x1b[K{:<16} [{:#<{}}{:.<{}}] {:3.0f}%", label, "", filled, "", kWidth - filled,
+             100 * share);
   std::fflush(stderr);
 }
 

@@ -35,7 +35,8 @@ constexpr Figure kFigures[] = {
     {"gpu_utilization", "UTIL", -1, [](const RunResult& r) { return r.gpu_utilization; }},
     {"rescales", "RESCALES", 0, [](const RunResult& r) { return static_cast<double>(r.rescales); }},
     {"preemptions", "PREEMPTED", 0, [](const RunResult& r) { return static_cast<double>(r.preemptions); }},
-    {"migrated_workers", "MIGRATED", 0, [](const RunResult& r) { return static_cast<double>(r.migrated_workers); }},
+    {"migrated_workers", "MIGRATED", 0,
+     [](const RunResult& r) { return static_cast<double>(r.migrated_workers); }},
     {"rounds", "ROUNDS", 0, [](const RunResult& r) { return static_cast<double>(r.rounds); }},
     {"decision_ms_p50", "MS-P50", 2, [](const RunResult& r) { return r.decision_ms_p50; }},
     {"decision_ms_p99", "MS-P99", 2, [](const RunResult& r) { return r.decision_ms_p99; }},
@@ -72,7 +73,8 @@ const std::vector<JobFigure>& JobFigures() {
       {"gpu_seconds", [](std::string& out, const JobResult& j) { AppendNumber(out, j.gpu_seconds); }},
       {"rescales", [](std::string& out, const JobResult& j) { AppendNumber(out, j.rescales); }},
       {"preemptions", [](std::string& out, const JobResult& j) { AppendNumber(out, j.preemptions); }},
-      {"migrated_workers", [](std::string& out, const JobResult& j) { AppendNumber(out, j.migrated_workers); }},
+      {"migrated_workers",
+       [](std::string& out, const JobResult& j) { AppendNumber(out, j.migrated_workers); }},
   };
   return figures;
 }
@@ -97,7 +99,8 @@ std::string CsvField(std::string_view json) {
 
 std::string TableCell(const Figure& figure, const RunResult& run) {
   const double value = figure.of(run);
-  return figure.decimals < 0 ? fmt::format("{:.1f}%", 100 * value) : fmt::format("{:.{}f}", value, figure.decimals);
+  return figure.decimals < 0 ? fmt::format("{:.1f}%", 100 * value)
+                             : fmt::format("{:.{}f}", value, figure.decimals);
 }
 
 }  // namespace
@@ -116,7 +119,8 @@ std::string RunsAsTable(const std::vector<RunResult>& runs) {
   out += '\n';
   for (const RunResult& run : runs) {
     out += fmt::format("{:<{}}", run.algorithm, name_width);
-    for (std::size_t i = 0; i < std::size(kFigures); ++i) out += fmt::format("  {:>{}}", TableCell(kFigures[i], run), widths[i]);
+    for (std::size_t i = 0; i < std::size(kFigures); ++i)
+      out += fmt::format("  {:>{}}", TableCell(kFigures[i], run), widths[i]);
     out += '\n';
   }
   return out;

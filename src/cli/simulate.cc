@@ -23,10 +23,11 @@ namespace voda {
 
 namespace {
 
-constexpr const char* kFooter = R"(The scheduler is the real one; only the clock and the cluster are simulated (docs/SIMULATOR.md).
+constexpr const char* kFooter =
+    R"(The scheduler is the real one; only the clock and the cluster are simulated (docs/SIMULATOR.md).
 Example:
   voda simulate --cluster 3x4 --workload examples/workloads/small.csv --algorithm all --report report.html
-  voda simulate --cluster 16x8 --workload 'gen:poisson?jobs=500&load=0.9' --algorithm ElasticFIFO,AFS-L -o json
+  voda simulate --cluster 16x8 --workload 'gen:poisson?jobs=500&load=0.9&gpus=128' --algorithm ElasticFIFO,AFS-L -o json
   voda simulate --cluster 250x8 --workload philly_jobs.csv.gz --format philly
 
 Exit codes: 0 done, 1 an error, 2 bad usage or a bad workload.)";
@@ -92,13 +93,16 @@ std::vector<NamedPolicy> MakePolicies(const PolicyArgs& args) {
   const auto has = [](const std::string& name, const std::string& option) {
     for (const PolicyInfo& info : Policies()) {
       if (info.name != name) continue;
-      return std::any_of(info.options.begin(), info.options.end(), [&](const OptionInfo& o) { return o.name == option; });
+      return std::any_of(info.options.begin(), info.options.end(),
+                         [&](const OptionInfo& o) { return o.name == option; });
     }
     return true;  // exec: or unknown; MakeNamedPolicy says what is wrong
   };
   for (const auto& [option, value] : options) {
-    if (std::none_of(names.begin(), names.end(), [&](const std::string& name) { return has(name, option); })) {
-      Stop(fmt::format("no algorithm of {} has the option \"{}\"; `voda algorithms` lists them", args.algorithm, option));
+    if (std::none_of(names.begin(), names.end(),
+                     [&](const std::string& name) { return has(name, option); })) {
+      Stop(fmt::format("no algorithm of {} has the option \"{}\"; `voda algorithms` lists them",
+                       args.algorithm, option));
     }
   }
   std::vector<NamedPolicy> policies;
@@ -119,7 +123,8 @@ sim::SimulationConfig MakeConfig(const SimulateArgs& args) {
   const auto mode = ParsePlacementMode(args.placement);
   if (!mode) Stop(fmt::format("unknown placement \"{}\"; known are stable, repack", args.placement));
   const auto estimates = sim::ParseEstimateMode(args.estimates);
-  if (!estimates) Stop(fmt::format("unknown estimates \"{}\"; known are oracle, linear, learned", args.estimates));
+  if (!estimates)
+    Stop(fmt::format("unknown estimates \"{}\"; known are oracle, linear, learned", args.estimates));
   config.core.placement = *mode;
   config.core.rate_limit = NeedDuration("--rate-limit", args.rate_limit);
   config.core.min_runtime = NeedDuration("--min-runtime", args.min_runtime);
@@ -133,20 +138,23 @@ sim::SimulationConfig MakeConfig(const SimulateArgs& args) {
 }
 
 std::string Description(const SimulateArgs& args, std::size_t jobs) {
-  return fmt::format("{} jobs of {} on {} (nodes x GPUs), {} placement, {} estimates, rate limit {}, seed {}; a start costs "
-                     "{} s, a rescale {} s, a migration {} s",
-                     jobs, args.source.path, args.cluster, args.placement, args.estimates, args.rate_limit,
-                     args.source.seed, args.start_cost, args.rescale_cost, args.migration_cost);
+  return fmt::format(
+      "{} jobs of {} on {} (nodes x GPUs), {} placement, {} estimates, rate limit {}, seed {}; a start costs "
+      "{} s, a rescale {} s, a migration {} s",
+      jobs, args.source.path, args.cluster, args.placement, args.estimates, args.rate_limit, args.source.seed,
+      args.start_cost, args.rescale_cost, args.migration_cost);
 }
 
 void WriteReport(const SimulateArgs& args, std::vector<sim::RunResult> runs) {
-  const std::string html = sim::RenderReport({.title = "Voda simulation: " + args.source.path,
-                                              .description = Description(args, runs.empty() ? 0 : runs[0].jobs.size()),
-                                              .runs = std::move(runs)});
+  const std::string html =
+      sim::RenderReport({.title = "Voda simulation: " + args.source.path,
+                         .description = Description(args, runs.empty() ? 0 : runs[0].jobs.size()),
+                         .runs = std::move(runs)});
   std::FILE* file = std::fopen(args.report.c_str(), "wb");
   const bool written = file != nullptr && std::fwrite(html.data(), 1, html.size(), file) == html.size();
   if ((file != nullptr && std::fclose(file) != 0) || !written) {
-    Stop(fmt::format("--report {}: cannot be written; give a file in a folder that exists", args.report), kExitError);
+    Stop(fmt::format("--report {}: cannot be written; give a file in a folder that exists", args.report),
+         kExitError);
   }
   fmt::print(stderr, "report: {}\n", args.report);
 }
@@ -159,7 +167,6 @@ void RunSimulate(const SimulateArgs& args) {
   const sim::SimulationConfig base = MakeConfig(args);
   std::vector<std::string> notes;
   const sim::Workload workload = Need(sim::LoadWorkload(args.source, &notes));
-  for (const std::string& note : notes) fmt::print(stderr, "voda simulate: note: {}\n", note);
 
   std::vector<sim::RunResult> runs;
   {
@@ -168,16 +175,25 @@ void RunSimulate(const SimulateArgs& args) {
       sim::SimulationConfig config = base;
       config.on_progress = [&](int completed, int total) {
         const double share = total == 0 ? 1 : static_cast<double>(completed) / total;
-        bar.Show(named.name, (static_cast<double>(runs.size()) + share) / static_cast<double>(policies.size()));
+        bar.Show(named.name,
+                 (static_cast<double>(runs.size()) + share) / static_cast<double>(policies.size()));
+      };
+      std::string last_note;
+      config.on_round = [&](const Scheduler&, const Plan& plan, double) {
+        if (!plan.allocation.note.empty()) last_note = plan.allocation.note;
       };
       runs.push_back(sim::Simulate(workload, config, named.name, std::move(named.policy)));
+      if (!last_note.empty()) notes.push_back(fmt::format("{}: {}", named.name, last_note));
     }
   }
+  for (const std::string& note : notes) fmt::print(stderr, "voda simulate: note: {}\n", note);
   for (const sim::RunResult& run : runs) {
     const auto left = static_cast<int>(run.jobs.size()) - run.completed;
     if (left > 0) {
-      fmt::print(stderr, "voda simulate: note: {}: {} jobs never completed: their minimum does not fit this cluster\n",
-                 run.algorithm, left);
+      fmt::print(
+          stderr,
+          "voda simulate: note: {}: {} of {} jobs never completed: no size they may run at was ever free\n",
+          run.algorithm, left, run.jobs.size());
     }
   }
   const std::string text = args.output == "json"  ? RunsAsJson(runs, args.jobs)
@@ -194,25 +210,33 @@ void RunSimulate(const SimulateArgs& args) {
 void AddSimulate(CLI::App& app) {
   auto* command = app.add_subcommand("simulate", "run a workload through the scheduler on a virtual clock");
   const auto args = std::make_shared<SimulateArgs>();
-  const auto flag = [&](const std::string& name, std::string& value, const std::string& help, const std::string& type) {
+  const auto flag = [&](const std::string& name, std::string& value, const std::string& help,
+                        const std::string& type) {
     return command->add_option(name, value, help)->capture_default_str()->type_name(type);
   };
   flag("--cluster", args->cluster, "nodes x GPUs, such as 3x4 or 2x8,1x4", "SPEC")->required();
-  flag("--workload", args->source.path, "a file, or gen:poisson?… or gen:bursts?… (docs/WORKLOADS.md)", "FILE")->required();
+  flag("--workload", args->source.path, "a file, or gen:poisson?… or gen:bursts?… (docs/WORKLOADS.md)",
+       "FILE")
+      ->required();
   flag("--format", args->source.format, "what the file is written in", "voda|thesis|philly|itp|pollux");
-  flag("--curve", args->source.curve, "speed-ups of jobs that bring none: linear, power:0.8, 1:1;2:1.9;4:3.5", "CURVE");
+  flag("--curve", args->source.curve, "speed-ups of jobs that bring none: linear, power:0.8, 1:1;2:1.9;4:3.5",
+       "CURVE");
   flag("--profiles", args->source.profiles, "table of measured speed-ups that a workload names", "FILE");
   AddPolicyFlags(*command, args->policy, "one, several as A,B, or all; see `voda algorithms`");
-  flag("--placement", args->placement, "stable (move nobody who need not) or repack (pack anew)", "stable|repack");
+  flag("--placement", args->placement, "stable (move nobody who need not) or repack (pack anew)",
+       "stable|repack");
   flag("--rate-limit", args->rate_limit, "least time between two rounds", "DURATION");
   flag("--start-cost", args->start_cost, "seconds without progress when a job starts", "DURATION");
   flag("--rescale-cost", args->rescale_cost, "… when its size changes", "DURATION");
   flag("--migration-cost", args->migration_cost, "… when a worker changes its node", "DURATION");
   flag("--min-runtime", args->min_runtime, "a running job is not shrunk or stopped before", "DURATION");
   flag("--cooldown", args->cooldown, "no second change of a job's size within", "DURATION");
-  flag("--estimates", args->estimates, "what policies see of speed-ups and remaining time", "oracle|linear|learned");
+  flag("--estimates", args->estimates, "what policies see of speed-ups and remaining time",
+       "oracle|linear|learned");
   flag("--node-events", args->node_events, "nodes that come, go or change: CSV time_s,node,change", "FILE");
-  command->add_option("--seed", args->source.seed, "of a generated workload")->capture_default_str()->type_name("N");
+  command->add_option("--seed", args->source.seed, "of a generated workload")
+      ->capture_default_str()
+      ->type_name("N");
   flag("-o,--output", args->output, "how to print the runs", "table|json|csv");
   command->add_flag("--jobs", args->jobs, "a row per job too");
   flag("--report", args->report, "write a self-contained HTML report", "FILE.html");

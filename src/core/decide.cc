@@ -10,10 +10,11 @@ namespace voda {
 
 namespace {
 
-// Finds sizes that can be seated when those of the policy cannot. In the policy's order, as many jobs as possible keep
-// what they were given; a job that is in the way where it sits is seated anew elsewhere; one that cannot be seated so
-// takes the largest allowed size that can, or none. What that frees is offered again in that order: to the jobs after it, to those that wait, and, where the policy grows jobs, one
-// step each in turn.
+// Finds sizes that can be seated when those of the policy cannot. In the policy's order, as many jobs as
+// possible keep what they were given; a job that is in the way where it sits is seated anew elsewhere; one
+// that cannot be seated so takes the largest allowed size that can, or none. What that frees is offered again
+// in that order: to the jobs after it, to those that wait, and, where the policy grows jobs, one step each in
+// turn.
 class GiveWay {
  public:
   GiveWay(const Snapshot& snapshot, const Allocation& granted, PlacementMode mode)
@@ -26,6 +27,7 @@ class GiveWay {
   }
 
   void Run() {
+    KeepFloors();
     std::vector<Offer> offers;
     for (const JobIndex job : granted_.order) {
       const int workers = granted_.workers[static_cast<std::size_t>(job)];
@@ -51,7 +53,22 @@ class GiveWay {
     int workers;
   };
 
-  // Full placements are tried as long as they are few; beyond that a job must fit beside those already seated.
+  // Whoever must keep something gets that first, where it sits if it must be.
+  void KeepFloors() {
+    std::vector<Offer> floors;
+    for (const JobIndex job : granted_.order) {
+      if (granted_.floor.empty() || granted_.floor[static_cast<std::size_t>(job)] == 0) continue;
+      floors.push_back({job, granted_.floor[static_cast<std::size_t>(job)]});
+    }
+    if (floors.empty()) return;
+    Settle(std::move(placement_));
+    if (TryAll(floors, 0, floors.size())) return;
+    mode_ = PlacementMode::kStable;  // no packing was found, but they all have seats now
+    Take(floors, /*or_less=*/true);
+  }
+
+  // Full placements are tried as long as they are few; beyond that a job must fit beside those already
+  // seated.
   static constexpr int kTries = 400;
 
   int FreeSeats(const Job& job) const {
@@ -90,14 +107,16 @@ class GiveWay {
       Settle(std::move(*placed));
       return true;
     }
-    for (std::size_t i = begin; i < end; ++i) workers_[static_cast<std::size_t>(offers[i].job)] = before[i - begin];
+    for (std::size_t i = begin; i < end; ++i)
+      workers_[static_cast<std::size_t>(offers[i].job)] = before[i - begin];
     return false;
   }
 
   bool TryOne(Offer offer, bool honest) {
     const Job& job = snapshot_.job(offer.job);
-    if (job.gpus(offer.workers) > free_) return false;
-    if (!honest && offer.workers > FreeSeats(job)) return false;
+    const int extra = offer.workers - workers_[static_cast<std::size_t>(offer.job)];
+    if (job.gpus(extra) > free_) return false;
+    if (!honest && extra > FreeSeats(job)) return false;
     if (TryAll({offer}, 0, 1)) return true;
     if (job.workers.empty() || !honest) return false;
     anew_[static_cast<std::size_t>(offer.job)] = true;
@@ -126,8 +145,9 @@ class GiveWay {
 
   void TakeLess(Offer offer, bool honest) {
     const Curve& curve = *snapshot_.job(offer.job).curve;
-    const int most = std::min(offer.workers - 1, free_ / snapshot_.job(offer.job).gpus_per_worker);
-    for (int index = curve.FloorIndex(most); index >= 0; --index) {
+    const int held = workers_[static_cast<std::size_t>(offer.job)];
+    const int most = std::min(offer.workers - 1, held + free_ / snapshot_.job(offer.job).gpus_per_worker);
+    for (int index = curve.FloorIndex(most); index >= 0 && curve.size(index) > held; --index) {
       if (TryOne({offer.job, curve.size(index)}, honest && tries_ < kTries)) return;
     }
   }

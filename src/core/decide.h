@@ -1,5 +1,5 @@
-// Decide: the whole decision as one pure function of a snapshot: policy, then placement, then jobs give way where an
-// allocation fits in total and cannot be seated on the nodes.
+// Decide: the whole decision as one pure function of a snapshot: policy, then placement, then jobs give way
+// where an allocation fits in total and cannot be seated on the nodes.
 #pragma once
 
 #include "model/plan.h"

@@ -84,8 +84,10 @@ TEST(Decide, ThePolicysOwnOrderDecidesWhoGivesWay) {
                                   .Add(JobBuilder("b").GpusPerWorker(2).Submit(1).Remaining(200))
                                   .Add(JobBuilder("c").GpusPerWorker(2).Submit(2).Remaining(100))
                                   .Build();
-    EXPECT_EQ(SizesByName(snapshot, DecideBy("SRJF", snapshot, mode).allocation), (Sizes{{"a", 0}, {"b", 1}, {"c", 1}}));
-    EXPECT_EQ(SizesByName(snapshot, DecideBy("FIFO", snapshot, mode).allocation), (Sizes{{"a", 1}, {"b", 1}, {"c", 0}}));
+    EXPECT_EQ(SizesByName(snapshot, DecideBy("SRJF", snapshot, mode).allocation),
+              (Sizes{{"a", 0}, {"b", 1}, {"c", 1}}));
+    EXPECT_EQ(SizesByName(snapshot, DecideBy("FIFO", snapshot, mode).allocation),
+              (Sizes{{"a", 1}, {"b", 1}, {"c", 0}}));
   }
 }
 
@@ -106,10 +108,11 @@ TEST(Decide, AJobGivesWayToTheLargestSizeThatCanBeSeated) {
 
 TEST(Decide, SizesThatAreNotAllowedAreSkippedOnTheWayDown) {
   for (const PlacementMode mode : kModes) {
-    const Snapshot snapshot = SnapshotBuilder()
-                                  .Nodes(3, 3)
-                                  .Add(JobBuilder("b").Allowed({1, 2, 4}).Sizes(1, 4, 4).Allowed({1, 2, 4}).GpusPerWorker(2))
-                                  .Build();
+    const Snapshot snapshot =
+        SnapshotBuilder()
+            .Nodes(3, 3)
+            .Add(JobBuilder("b").Allowed({1, 2, 4}).Sizes(1, 4, 4).Allowed({1, 2, 4}).GpusPerWorker(2))
+            .Build();
     const Plan plan = DecideBy("FIFO", snapshot, mode);
     EXPECT_EQ(Broken(snapshot, plan), "");
     EXPECT_EQ(SizesByName(snapshot, plan.allocation), (Sizes{{"b", 2}}));
@@ -136,7 +139,8 @@ TEST(Decide, WhatIsFreedIsOfferedToJobsThatWait) {
   }
 }
 
-// What is freed is offered again in the policy's order: an elastic policy does not leave GPUs idle that a job can use.
+// What is freed is offered again in the policy's order: an elastic policy does not leave GPUs idle that a job
+// can use.
 TEST(Decide, WhatIsFreedIsOfferedToJobsThatCanGrow) {
   for (const PlacementMode mode : kModes) {
     const Snapshot snapshot = SnapshotBuilder()
@@ -148,7 +152,8 @@ TEST(Decide, WhatIsFreedIsOfferedToJobsThatCanGrow) {
                                   .Build();
     const Plan plan = DecideBy("ElasticFIFO", snapshot, mode);
     EXPECT_EQ(Broken(snapshot, plan), "");
-    EXPECT_EQ(SizesByName(snapshot, plan.allocation), (Sizes{{"a", 1}, {"b", 1}, {"c", 0}, {"d", 2}})) << Name(mode);
+    EXPECT_EQ(SizesByName(snapshot, plan.allocation), (Sizes{{"a", 1}, {"b", 1}, {"c", 0}, {"d", 2}}))
+        << Name(mode);
   }
 }
 
@@ -188,8 +193,11 @@ TEST(Decide, OneGpuPerWorkerOnCordonedNodesGivesWayToo) {
 
 TEST(Decide, AnAllocationThatIsSeatableIsThePolicysOwn) {
   for (const PlacementMode mode : kModes) {
-    const Snapshot snapshot =
-        SnapshotBuilder().Nodes(2, 4).Add(JobBuilder("a").Sizes(1, 2, 8)).Add(JobBuilder("b").Sizes(1, 2, 8)).Build();
+    const Snapshot snapshot = SnapshotBuilder()
+                                  .Nodes(2, 4)
+                                  .Add(JobBuilder("a").Sizes(1, 2, 8))
+                                  .Add(JobBuilder("b").Sizes(1, 2, 8))
+                                  .Build();
     const Plan plan = DecideBy("ElasticFIFO", snapshot, mode);
     EXPECT_EQ(plan.allocation.workers, PolicyNamed("ElasticFIFO")->Allocate(snapshot).workers);
   }
@@ -257,8 +265,8 @@ TEST(Decide, APlanThatIsReachedIsKept) {
     for (const char* name : {"FIFO", "ElasticFIFO", "SRJF", "ElasticSRJF", "FfDLOptimizer", "AFS-L"}) {
       const auto policy = PolicyNamed(name);
       Check([&] {
-        const Snapshot snapshot =
-            *ArbitrarySnapshot({.one_gpu_per_worker = true, .cordoned_nodes = false, .broken_observations = true});
+        const Snapshot snapshot = *ArbitrarySnapshot(
+            {.one_gpu_per_worker = true, .cordoned_nodes = false, .broken_observations = true});
         const Plan plan = Decide(snapshot, *policy, mode);
         const Snapshot reached = Reached(snapshot, plan);
         const Plan again = Decide(reached, *policy, mode);
@@ -314,8 +322,8 @@ TEST_P(DecideAll, TheOrderOfTheSnapshotDoesNotMatter) {
   }
 }
 
-// A job that waited and still waits could not have been seated beside what was placed. (One that ran may have to stop
-// although there is room elsewhere: stable does not move it.)
+// A job that waited and still waits could not have been seated beside what was placed. (One that ran may have
+// to stop although there is room elsewhere: stable does not move it.)
 TEST_P(DecideAll, AWaitingMinimumDoesNotFitIntoWhatIsFree) {
   const auto policy = PolicyNamed(GetParam());
   const bool num = std::string(GetParam()) == "FIFO" || std::string(GetParam()) == "SRJF" ||
@@ -343,8 +351,8 @@ TEST_P(DecideAll, AWaitingMinimumDoesNotFitIntoWhatIsFree) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, DecideAll,
-                         ::testing::Values("FIFO", "ElasticFIFO", "SRJF", "ElasticSRJF", "Tiresias", "ElasticTiresias",
-                                           "FfDLOptimizer", "AFS-L"),
+                         ::testing::Values("FIFO", "ElasticFIFO", "SRJF", "ElasticSRJF", "Tiresias",
+                                           "ElasticTiresias", "FfDLOptimizer", "AFS-L"),
                          [](const auto& test) {
                            std::string name = test.param;
                            std::erase(name, '-');

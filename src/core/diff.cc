@@ -53,7 +53,8 @@ bool Reserve(const State& state, const Job& job, std::span<const NodeIndex> desi
 int Moved(const Job& job, std::span<const NodeIndex> desired) {
   int moved = 0;
   const std::size_t both = std::min(job.workers.size(), desired.size());
-  for (std::size_t worker = 0; worker < both; ++worker) moved += job.workers[worker] != desired[worker] ? 1 : 0;
+  for (std::size_t worker = 0; worker < both; ++worker)
+    moved += job.workers[worker] != desired[worker] ? 1 : 0;
   return moved;
 }
 
@@ -73,9 +74,10 @@ std::vector<Action> Diff(const State& state, double now) {
     if (wanted == 0) {
       actions.push_back({.id = 0, .kind = ActionKind::kHalt, .job = job.name, .workers = {}, .moved = 0});
     } else if (wanted < held) {
-      actions.push_back({.kind = ActionKind::kShrink,
-                         .job = job.name,
-                         .workers = {job.workers.begin(), job.workers.begin() + static_cast<std::ptrdiff_t>(wanted)}});
+      actions.push_back(
+          {.kind = ActionKind::kShrink,
+           .job = job.name,
+           .workers = {job.workers.begin(), job.workers.begin() + static_cast<std::ptrdiff_t>(wanted)}});
     } else {
       taking.push_back(i);
     }
@@ -87,7 +89,7 @@ std::vector<Action> Diff(const State& state, double now) {
     const Job& job = state.world.jobs[i];
     const auto& desired = state.active[i].desired;
     if (!Reserve(state, job, desired, used)) continue;
-    const ActionKind kind = job.workers.empty()                      ? ActionKind::kStart
+    const ActionKind kind = job.workers.empty()                   ? ActionKind::kStart
                             : job.workers.size() < desired.size() ? ActionKind::kGrow
                                                                   : ActionKind::kMove;
     actions.push_back({.kind = kind, .job = job.name, .workers = desired, .moved = Moved(job, desired)});

@@ -92,7 +92,8 @@ TEST(Diff, AJobInFlightIsLeftAlone) {
   CoreHarness core;
   core.Nodes(2, 4).Arrive(JobBuilder("a").Sizes(1, 2, 4));
   core.Round();
-  for (const auto& seats : {std::vector<NodeIndex>{}, std::vector<NodeIndex>{1}, std::vector<NodeIndex>{0, 0, 0}}) {
+  for (const auto& seats :
+       {std::vector<NodeIndex>{}, std::vector<NodeIndex>{1}, std::vector<NodeIndex>{0, 0, 0}}) {
     Want(core, "a", seats);
     EXPECT_TRUE(core.Send().empty());
   }
@@ -101,7 +102,8 @@ TEST(Diff, AJobInFlightIsLeftAlone) {
 TEST(Diff, TwoJobsThatSwapAreOpenedByAVacate) {
   CoreHarness core;
   core.Nodes(2, 2);
-  core.Arrive(JobBuilder("a").Sizes(2, 2, 2), {"n0", "n0"}).Arrive(JobBuilder("b").Sizes(2, 2, 2), {"n1", "n1"});
+  core.Arrive(JobBuilder("a").Sizes(2, 2, 2), {"n0", "n0"})
+      .Arrive(JobBuilder("b").Sizes(2, 2, 2), {"n1", "n1"});
   Want(core, "a", {1, 1});
   Want(core, "b", {0, 0});
   auto actions = core.Send();
@@ -132,7 +134,8 @@ TEST(Diff, ARingOfManyIsOpenedToo) {
     core.state.dirty = false;
   }
   for (int i = 0; i < ring; ++i) {
-    EXPECT_EQ(core.On("j" + std::to_string(i)), std::vector<std::string>{"n" + std::to_string((i + 1) % ring)});
+    EXPECT_EQ(core.On("j" + std::to_string(i)),
+              std::vector<std::string>{"n" + std::to_string((i + 1) % ring)});
   }
 }
 
@@ -177,7 +180,8 @@ TEST(Diff, AJobThatCannotStartDoesNotBlockOthersForEver) {
   core.Nodes(1, 1).Arrive(JobBuilder("a")).Arrive(JobBuilder("b").Submit(1));
   for (int i = 0; i < 40 && core.job("b").held() == 0; ++i) {
     core.Advance();
-    if (core.active("a").in_flight) core.Event(ActionFailed{core.active("a").in_flight->action.id, "image pull"});
+    if (core.active("a").in_flight)
+      core.Event(ActionFailed{core.active("a").in_flight->action.id, "image pull"});
     core.DoneAll();
     core.now = std::max(core.now, std::min(NextWake(core.state, core.now), core.now + 60));
   }
@@ -194,11 +198,13 @@ TEST(Diff, NothingNewGoesToANodeCordonedOrLostSinceThePlan) {
     ASSERT_EQ(actions.size(), 1u);
     ASSERT_EQ(actions[0].kind, ActionKind::kHalt);
     core.now = 1;
-    core.Event(NodeChanged{.node = "n1", .state = state});  // the rate limit delays the round that knows of it
+    core.Event(
+        NodeChanged{.node = "n1", .state = state});  // the rate limit delays the round that knows of it
     core.Event(ActionDone{actions[0].id});
     for (const Action& action : core.Advance()) {
       for (const NodeIndex at : action.workers) {
-        EXPECT_FALSE(action.kind == ActionKind::kStart && core.state.world.node(at).state != NodeState::kReady)
+        EXPECT_FALSE(action.kind == ActionKind::kStart &&
+                     core.state.world.node(at).state != NodeState::kReady)
             << "start of " << action.job << " on a node that is " << Name(state);
       }
     }

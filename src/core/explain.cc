@@ -6,7 +6,8 @@
 
 namespace voda {
 
-std::optional<Explanation> Explain(const State& state, const Policy& policy, const std::string& name, double now) {
+std::optional<Explanation> Explain(const State& state, const Policy& policy, const std::string& name,
+                                   double now) {
   const JobIndex index = FindJob(state, name);
   if (index == kNoJob) return std::nullopt;
   State copy = state;

@@ -102,7 +102,8 @@ TEST(Explain, EveryReasonHasAWordAndASentence) {
     EXPECT_FALSE(Name(reason).empty());
     for (const int workers : {0, 1}) {
       EXPECT_FALSE(Describe(Reason{.code = reason, .needs = 2, .free = 1}, snapshot, 0, workers).empty());
-      EXPECT_FALSE(Describe(Reason{.code = reason, .needs = 2, .free = 1, .jobs_ahead = 1, .ahead = 0}, snapshot, 0, workers)
+      EXPECT_FALSE(Describe(Reason{.code = reason, .needs = 2, .free = 1, .jobs_ahead = 1, .ahead = 0},
+                            snapshot, 0, workers)
                        .empty());
     }
   }

@@ -48,14 +48,16 @@ Snapshot Rest(const Snapshot& snapshot, const std::vector<int>& fixed, std::vect
       continue;
     }
     for (int worker = 0; worker < workers; ++worker) {
-      rest.nodes[static_cast<std::size_t>(job.workers[static_cast<std::size_t>(worker)])].gpus -= job.gpus_per_worker;
+      rest.nodes[static_cast<std::size_t>(job.workers[static_cast<std::size_t>(worker)])].gpus -=
+          job.gpus_per_worker;
     }
   }
   return rest;
 }
 
 // Fixes a job at a size if the nodes it sits on can carry that beside what is fixed already.
-bool Fix(const Snapshot& snapshot, JobIndex index, int workers, std::vector<int>& fixed, std::vector<int>& used) {
+bool Fix(const Snapshot& snapshot, JobIndex index, int workers, std::vector<int>& fixed,
+         std::vector<int>& used) {
   const Job& job = snapshot.job(index);
   const auto seats = std::min<std::size_t>(static_cast<std::size_t>(workers), job.workers.size());
   bool fits = true;
@@ -112,6 +114,7 @@ Allocation GuardedPolicy::Allocate(const Snapshot& snapshot) const {
     Allocation answer;
     answer.workers = fixed;
     answer.reasons.assign(snapshot.jobs.size(), Reason{.code = ReasonCode::kGuarded});
+    answer.floor.assign(snapshot.jobs.size(), 0);
     answer.entry = inner.entry;
     answer.wake_at = inner.wake_at;
     answer.note = std::move(inner.note);
@@ -120,6 +123,7 @@ Allocation GuardedPolicy::Allocate(const Snapshot& snapshot) const {
       const Demand& demand = demands[static_cast<std::size_t>(i)];
       if (demand.floor == 0) continue;
       answer.order.push_back(i);
+      answer.floor[static_cast<std::size_t>(i)] = demand.floor;
       answer.wake_at = std::min(answer.wake_at, demand.until);
     }
     for (std::size_t k = 0; k < index.size(); ++k) {

@@ -15,8 +15,8 @@ namespace {
 using testing::ArbitrarySnapshot;
 using testing::Check;
 using testing::JobBuilder;
-using testing::PolicyNamed;
 using testing::Permuted;
+using testing::PolicyNamed;
 using testing::Rng;
 using testing::SizesByName;
 using testing::SnapshotBuilder;
@@ -27,7 +27,12 @@ int Workers(const Snapshot& snapshot, const Allocation& allocation, const std::s
 
 // One GPU; b is first in the order, a runs.
 Snapshot Contended() {
-  return SnapshotBuilder().Now(100).Nodes(1, 1).Add(JobBuilder("a").Submit(5).On({"n0"})).Add(JobBuilder("b")).Build();
+  return SnapshotBuilder()
+      .Now(100)
+      .Nodes(1, 1)
+      .Add(JobBuilder("a").Submit(5).On({"n0"}))
+      .Add(JobBuilder("b"))
+      .Build();
 }
 
 TEST(Guards, MinRuntimeKeepsAYoungJobRunning) {
@@ -65,7 +70,8 @@ TEST(Guards, MinRuntimeForbidsShrinkingButNotGrowing) {
 TEST(Guards, CooldownForbidsAnyOtherSize) {
   const auto policy = PolicyNamed("ElasticFIFO");
   const GuardedPolicy guarded(*policy, {.cooldown = 60});
-  Snapshot snapshot = SnapshotBuilder().Now(100).Nodes(1, 4).Add(JobBuilder("a").Sizes(1, 1, 4).On({"n0"})).Build();
+  Snapshot snapshot =
+      SnapshotBuilder().Now(100).Nodes(1, 4).Add(JobBuilder("a").Sizes(1, 1, 4).On({"n0"})).Build();
   snapshot.jobs[0].last_change = 70;
   Allocation allocation = guarded.Allocate(snapshot);
   EXPECT_EQ(allocation.workers[0], 1);
@@ -77,12 +83,13 @@ TEST(Guards, CooldownForbidsAnyOtherSize) {
 TEST(Guards, ANonPreemptibleJobIsResizedButNotStopped) {
   const auto policy = PolicyNamed("FIFO");
   const GuardedPolicy guarded(*policy, {});
-  const Snapshot snapshot = SnapshotBuilder()
-                                .Nodes(1, 4)
-                                .Add(JobBuilder("a").Sizes(2, 2, 4).Submit(5).NotPreemptible().On({"n0", "n0", "n0", "n0"}))
-                                .Add(JobBuilder("b").Sizes(2, 2, 2))
-                                .Add(JobBuilder("c").Sizes(2, 2, 2).Submit(1))
-                                .Build();
+  const Snapshot snapshot =
+      SnapshotBuilder()
+          .Nodes(1, 4)
+          .Add(JobBuilder("a").Sizes(2, 2, 4).Submit(5).NotPreemptible().On({"n0", "n0", "n0", "n0"}))
+          .Add(JobBuilder("b").Sizes(2, 2, 2))
+          .Add(JobBuilder("c").Sizes(2, 2, 2).Submit(1))
+          .Build();
   EXPECT_EQ(Workers(snapshot, policy->Allocate(snapshot), "a"), 0);
   const Allocation allocation = guarded.Allocate(snapshot);
   EXPECT_EQ(Workers(snapshot, allocation, "a"), 2);
@@ -101,13 +108,44 @@ TEST(Guards, AHeldJobIsStoppedWhateverGuardsSay) {
 
 TEST(Guards, ASizeThatIsNotAllowedIsMendedAllTheSame) {
   const auto policy = PolicyNamed("ElasticFIFO");
-  Snapshot snapshot = SnapshotBuilder().Now(100).Nodes(1, 4).Add(JobBuilder("a").Allowed({1, 2, 4}).On({"n0", "n0", "n0"})).Build();
+  Snapshot snapshot = SnapshotBuilder()
+                          .Now(100)
+                          .Nodes(1, 4)
+                          .Add(JobBuilder("a").Allowed({1, 2, 4}).On({"n0", "n0", "n0"}))
+                          .Build();
   snapshot.jobs[0].last_start = snapshot.jobs[0].last_change = 99;
   const Allocation allocation = GuardedPolicy(*policy, {60, 60}).Allocate(snapshot);
   EXPECT_TRUE(Valid(snapshot, allocation));
 }
 
-// What the guards demand of a job, from the text: exactly its size, at least its size, at least min, or nothing.
+// Found by GuardedJobsDoNotGiveWay: e wants six wide workers, which cannot be seated beside the others.
+TEST(Guards, WhoeverIsGuardedKeepsASeatHoweverOthersAreSeated) {
+  for (const PlacementMode mode : {PlacementMode::kStable, PlacementMode::kRepack}) {
+    for (unsigned guarded_jobs = 1; guarded_jobs < 16; ++guarded_jobs) {
+      Snapshot snapshot = SnapshotBuilder()
+                              .Node("q0", 5)
+                              .Node("q1", 5)
+                              .Node("o2", 5)
+                              .Node("q3", 5)
+                              .Add(JobBuilder("k").On({"q1"}))
+                              .Add(JobBuilder("e").Sizes(3, 6, 6).GpusPerWorker(2).On({"o2", "o2", "q3"}))
+                              .Add(JobBuilder("l").GpusPerWorker(4).On({"q0"}))
+                              .Add(JobBuilder("q").GpusPerWorker(2).On({"q3"}))
+                              .Build();
+      for (std::size_t i = 0; i < 4; ++i) snapshot.jobs[i].preemptible = (guarded_jobs >> i & 1) == 0;
+      const auto policy = PolicyNamed("FIFO");
+      const Plan plan = Decide(snapshot, GuardedPolicy(*policy, {}), mode);
+      for (std::size_t i = 0; i < 4; ++i) {
+        if (snapshot.jobs[i].preemptible) continue;
+        EXPECT_GE(plan.allocation.workers[i], snapshot.jobs[i].min)
+            << snapshot.jobs[i].name << " " << Name(mode) << " guarded " << guarded_jobs;
+      }
+    }
+  }
+}
+
+// What the guards demand of a job, from the text: exactly its size, at least its size, at least min, or
+// nothing.
 struct Demanded {
   int at_least = 0;
   bool exactly = false;
@@ -166,7 +204,8 @@ TEST_P(GuardedPolicies, GuardedJobsKeepWhatTheyMust) {
   });
 }
 
-// The whole decision: jobs that give way because they cannot be seated are not the guarded ones, which sit already.
+// The whole decision: jobs that give way because they cannot be seated are not the guarded ones, which sit
+// already.
 TEST_P(GuardedPolicies, GuardedJobsDoNotGiveWay) {
   const auto policy = PolicyNamed(GetParam());
   for (const PlacementMode mode : {PlacementMode::kStable, PlacementMode::kRepack}) {
@@ -205,7 +244,8 @@ TEST_P(GuardedPolicies, OffTheyChangeNothing) {
     RC_ASSERT(bare.order == off.order);
     RC_ASSERT(bare.promoted == off.promoted);
     RC_ASSERT(bare.wake_at == off.wake_at);
-    for (std::size_t i = 0; i < bare.reasons.size(); ++i) RC_ASSERT(bare.reasons[i].code == off.reasons[i].code);
+    for (std::size_t i = 0; i < bare.reasons.size(); ++i)
+      RC_ASSERT(bare.reasons[i].code == off.reasons[i].code);
   });
 }
 
@@ -216,13 +256,14 @@ TEST_P(GuardedPolicies, TheOrderOfTheSnapshotDoesNotMatter) {
     const auto [snapshot, guards] = RandomCase(*ArbitrarySnapshot(), rng);
     const Snapshot other = Permuted(snapshot, rng);
     const GuardedPolicy guarded(*policy, guards);
-    RC_ASSERT(SizesByName(snapshot, guarded.Allocate(snapshot)) == SizesByName(other, guarded.Allocate(other)));
+    RC_ASSERT(SizesByName(snapshot, guarded.Allocate(snapshot)) ==
+              SizesByName(other, guarded.Allocate(other)));
   });
 }
 
 INSTANTIATE_TEST_SUITE_P(All, GuardedPolicies,
-                         ::testing::Values("FIFO", "ElasticFIFO", "SRJF", "ElasticSRJF", "Tiresias", "ElasticTiresias",
-                                           "FfDLOptimizer", "AFS-L"),
+                         ::testing::Values("FIFO", "ElasticFIFO", "SRJF", "ElasticSRJF", "Tiresias",
+                                           "ElasticTiresias", "FfDLOptimizer", "AFS-L"),
                          [](const auto& test) {
                            std::string name = test.param;
                            std::erase(name, '-');

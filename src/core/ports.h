@@ -1,4 +1,6 @@
-// Ports: what the core needs from the outside. Adapters implement them; the core knows no adapter.
+// Ports: what the core needs from the outside. Adapters implement them; the core knows no adapter. The clock
+// is not one of them: `now` is an argument of everything that depends on it, wall time live and virtual time
+// simulated.
 #pragma once
 
 #include <vector>
@@ -13,15 +15,9 @@ namespace voda {
 class Cluster {
  public:
   virtual ~Cluster() = default;
-  // Must not call back. The outcome comes as ActionDone, ActionFailed or ActionTimedOut with the action's id; carrying
-  // an action out twice must equal carrying it out once.
+  // Must not call back. The outcome comes as ActionDone, ActionFailed or ActionTimedOut with the action's id;
+  // carrying an action out twice must equal carrying it out once.
   virtual void Execute(const Action& action, const std::vector<Node>& nodes) = 0;
-};
-
-class Clock {
- public:
-  virtual ~Clock() = default;
-  virtual double Now() const = 0;  // seconds
 };
 
 // Remembers what happened: replaying any prefix of the journal gives the state of that moment.

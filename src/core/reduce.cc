@@ -15,7 +15,8 @@ class Reducer {
   Reducer(State& state, double now) : state_(state), now_(now) {}
 
   void operator()(const JobArrived& event) {
-    if (FindJob(state_, event.job.name) != kNoJob || state_.ended_status.contains(event.job.name)) return Ignore();
+    if (FindJob(state_, event.job.name) != kNoJob || state_.ended_status.contains(event.job.name))
+      return Ignore();
     const auto id = static_cast<std::uint32_t>(state_.slot_of.size());
     state_.slot_of.push_back(static_cast<JobIndex>(state_.active.size()));
     state_.job_ids.emplace(event.job.name, id);
@@ -40,7 +41,8 @@ class Reducer {
     const JobIndex index = FindJob(state_, event.job);
     if (index == kNoJob) return Ignore();
     ActiveJob& active = Active(index);
-    if (Observed(index).workers.empty() && !active.in_flight) return End(event.job, JobStatus::kCanceled, {}, event);
+    if (Observed(index).workers.empty() && !active.in_flight)
+      return End(event.job, JobStatus::kCanceled, {}, event);
     // Its workers must be stopped first; it ends when that is confirmed.
     Observed(index).aside = Aside::kEnding;
     active.ending = JobStatus::kCanceled;
@@ -171,7 +173,8 @@ class Reducer {
   // A node that is only heard of through its workers is lost until it is added.
   NodeIndex NodeNamed(const std::string& name) {
     if (name.empty()) return kNoNode;
-    const auto [at, inserted] = state_.node_index.emplace(name, static_cast<NodeIndex>(state_.world.nodes.size()));
+    const auto [at, inserted] =
+        state_.node_index.emplace(name, static_cast<NodeIndex>(state_.world.nodes.size()));
     if (inserted) state_.world.nodes.push_back({.name = name, .gpus = 0, .state = NodeState::kLost});
     return at->second;
   }
@@ -229,8 +232,8 @@ class Reducer {
   void Failed(ActionId id, const Cause& event) {
     const JobIndex index = TakeInFlight(id);
     if (index == kNoJob) return Ignore();
-    // What is observed did not change, so the next dispatch tries again: after 1, 2, 4 … 256 s. A job that cannot be
-    // started stops being offered GPUs meanwhile, so that it does not keep them from others.
+    // What is observed did not change, so the next dispatch tries again: after 1, 2, 4 … 256 s. A job that
+    // cannot be started stops being offered GPUs meanwhile, so that it does not keep them from others.
     state_.undispatched = true;  // the seats it had reserved are free
     ActiveJob& active = Active(index);
     active.failures = std::min(active.failures + 1, 9);
@@ -239,7 +242,7 @@ class Reducer {
     if (Observed(index).aside == Aside::kEnding) {
       EndIfStopped(index);
     } else if (finished_.kind == ActionKind::kStart && active.failures >= kStartsBeforeBackingOff &&
-        Observed(index).aside == Aside::kNo) {
+               Observed(index).aside == Aside::kNo) {
       Observed(index).aside = Aside::kBackingOff;
       Dirty(event);
     }
@@ -281,6 +284,8 @@ class Reducer {
 
 }  // namespace
 
-void Reduce(State& state, const Event& event, double now) { std::visit(Reducer(state, now), event); }
+void Reduce(State& state, const Event& event, double now) {
+  std::visit(Reducer(state, now), event);
+}
 
 }  // namespace voda

@@ -1,4 +1,5 @@
-// Reduce: the state machine. Takes one event and changes the state accordingly; decides nothing, sends nothing.
+// Reduce: the state machine. Takes one event and changes the state accordingly; decides nothing, sends
+// nothing.
 //
 //   Submitted → Waiting ⇄ Running → Completed | Failed | Canceled        (terminal states absorb)
 //

@@ -26,8 +26,8 @@ double NextAllowed(const State& state, double now) {
   return state.last_round > now ? now : state.last_round + state.config.rate_limit;
 }
 
-// While this lives, jobs with an action in flight hold what it leads to: it is part of what is observed, and a round
-// must not plan the job anew.
+// While this lives, jobs with an action in flight hold what it leads to: it is part of what is observed, and
+// a round must not plan the job anew.
 class InFlightAsHeld {
  public:
   explicit InFlightAsHeld(State& state) : state_(state) { Swap(); }
@@ -100,8 +100,13 @@ Plan RunRound(State& state, const Policy& policy, double now) {
     const int from = static_cast<int>(active.desired.size());
     const int to = static_cast<int>(seats.size());
     if (from != to) {
-      active.last_change = {state.rounds, now, from, to,
-                            Describe(plan.allocation.reasons[static_cast<std::size_t>(i)], state.world, i, to), trigger};
+      active.last_change = {
+          state.rounds,
+          now,
+          from,
+          to,
+          Describe(plan.allocation.reasons[static_cast<std::size_t>(i)], state.world, i, to),
+          trigger};
     }
     active.desired.assign(seats.begin(), seats.end());
   }

@@ -10,8 +10,8 @@ namespace voda {
 // Whether a round is wanted and the rate limit allows it.
 bool RoundDue(const State& state, double now);
 
-// The next time at which something must be done without a further event: a round that the rate limit delays, a wake,
-// a retry, or the deadline of an action. kNever when nothing is pending.
+// The next time at which something must be done without a further event: a round that the rate limit delays,
+// a wake, a retry, or the deadline of an action. kNever when nothing is pending.
 double NextWake(const State& state, double now);
 
 // The decision for the state as it is, with actions in flight counted as done. Leaves the state as it was.

@@ -230,6 +230,16 @@ TEST(Round, AnotherPolicyTakesEffectWithTheNextRound) {
   EXPECT_EQ(cluster.executed, 1);  // the start is still in flight
 }
 
+TEST(Round, AClockThatStepsBackDelaysNoRound) {
+  NoCluster cluster;
+  Scheduler scheduler({.rate_limit = 30}, PolicyNamed("FIFO"), cluster, nullptr);
+  scheduler.Handle(NodeAdded{{"n0", 4}}, 1000);
+  ASSERT_TRUE(scheduler.Advance(1000));
+  scheduler.Handle(JobArrived{JobBuilder("a").Build(), "", {}}, 100);
+  EXPECT_EQ(scheduler.NextWake(100), 100);
+  EXPECT_TRUE(scheduler.Advance(100));
+}
+
 TEST(Round, NoNodesAndNoJobsAreFine) {
   for (const PolicyInfo& info : Policies()) {
     CoreHarness core(info.name);

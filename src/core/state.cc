@@ -6,12 +6,18 @@ namespace voda {
 
 std::string_view Name(JobStatus status) {
   switch (status) {
-    case JobStatus::kSubmitted: return "Submitted";
-    case JobStatus::kWaiting: return "Waiting";
-    case JobStatus::kRunning: return "Running";
-    case JobStatus::kCompleted: return "Completed";
-    case JobStatus::kFailed: return "Failed";
-    case JobStatus::kCanceled: return "Canceled";
+    case JobStatus::kSubmitted:
+      return "Submitted";
+    case JobStatus::kWaiting:
+      return "Waiting";
+    case JobStatus::kRunning:
+      return "Running";
+    case JobStatus::kCompleted:
+      return "Completed";
+    case JobStatus::kFailed:
+      return "Failed";
+    case JobStatus::kCanceled:
+      return "Canceled";
   }
   return "";
 }
@@ -46,7 +52,8 @@ void AccrueAll(State& state, double now) {
 bool RetryPending(const State& state, JobIndex index) {
   const ActiveJob& active = state.active[static_cast<std::size_t>(index)];
   const Job& job = state.world.job(index);
-  return active.failures > 0 && !active.in_flight && (job.aside == Aside::kBackingOff || job.workers != active.desired);
+  return active.failures > 0 && !active.in_flight &&
+         (job.aside == Aside::kBackingOff || job.workers != active.desired);
 }
 
 void CheckInvariants(const State& state) {
@@ -60,7 +67,8 @@ void CheckInvariants(const State& state) {
     VODA_CHECK(state.job_ids.at(job.name) == active.id);
     VODA_CHECK(job.waiting_seconds >= 0 && job.running_seconds >= 0 && job.attained_gpu_seconds >= 0);
     if (active.in_flight) VODA_CHECK(state.action_owner.at(active.in_flight->action.id) == active.id);
-    for (const NodeIndex at : job.workers) VODA_CHECK(at >= kNoNode && at < static_cast<NodeIndex>(state.world.nodes.size()));
+    for (const NodeIndex at : job.workers)
+      VODA_CHECK(at >= kNoNode && at < static_cast<NodeIndex>(state.world.nodes.size()));
   }
 }
 

@@ -1,4 +1,5 @@
-// State: all that the scheduler of one GPU type knows. One thread owns it; only Reduce and RunRound change it.
+// State: all that the scheduler of one GPU type knows. One thread owns it; only Reduce and RunRound change
+// it.
 #pragma once
 
 #include <cstdint>
@@ -52,13 +53,14 @@ struct ActiveJob {
   std::uint32_t id = 0;
   std::string category;
   JobStatus status = JobStatus::kWaiting;
-  JobStatus ending = JobStatus::kCanceled;  // the terminal status of a job that is being stopped (Aside::kEnding)
-  std::vector<NodeIndex> desired;           // seats of the latest plan
+  JobStatus ending =
+      JobStatus::kCanceled;        // the terminal status of a job that is being stopped (Aside::kEnding)
+  std::vector<NodeIndex> desired;  // seats of the latest plan
   std::optional<InFlight> in_flight;
-  int failures = 0;      // actions that failed in a row
-  double retry_at = 0;   // no action of this job before
+  int failures = 0;     // actions that failed in a row
+  double retry_at = 0;  // no action of this job before
   double accrued_at = 0;
-  double waited = 0;     // totals since submission, for people; policies see those of Job
+  double waited = 0;  // totals since submission, for people; policies see those of Job
   double ran = 0;
   double gpu_seconds = 0;
   std::optional<SizeChange> last_change;
@@ -80,15 +82,15 @@ struct State {
   static constexpr std::size_t kEndedMax = 100'000;
 
   // Rounds.
-  bool dirty = false;          // something happened that the latest plan does not know
-  bool undispatched = false;   // the latest plan may have actions to send
+  bool dirty = false;         // something happened that the latest plan does not know
+  bool undispatched = false;  // the latest plan may have actions to send
   double last_round = -kNever;
   double wake_at = kNever;
   std::int64_t rounds = 0;
   std::vector<std::string> triggers;  // since the latest round, the first few
   std::int64_t trigger_count = 0;
-  std::int64_t ignored_events = 0;    // about jobs, nodes or actions that are not known (any more)
-  std::string note;                   // of the latest decision
+  std::int64_t ignored_events = 0;  // about jobs, nodes or actions that are not known (any more)
+  std::string note;                 // of the latest decision
 
   ActionId next_action = 1;
   std::unordered_map<ActionId, std::uint32_t> action_owner;  // in flight -> job id

@@ -9,7 +9,8 @@
 namespace voda {
 
 bool Collector::Epoch(const std::string& category, int workers, double seconds) {
-  if (workers < 1 || !std::isfinite(seconds) || seconds <= 0) return false;
+  constexpr double kShortest = 1e-6, kLongest = 1e9;  // also keeps every ratio of two finite
+  if (workers < 1 || !(seconds >= kShortest && seconds <= kLongest)) return false;
   Mean& mean = categories_[category][workers];
   const double before = mean.seconds;
   mean.count = std::min(mean.count + 1, 1000);  // old epochs fade out once there are many
@@ -19,7 +20,9 @@ bool Collector::Epoch(const std::string& category, int workers, double seconds) 
 
 namespace {
 
-double OneWorker(int workers, double seconds) { return seconds * workers; }
+double OneWorker(int workers, double seconds) {
+  return seconds * workers;
+}
 
 }  // namespace
 
@@ -64,7 +67,8 @@ double Collector::EpochSeconds(const std::string& category) const {
   }
   if (categories_.empty()) return kUnknownEpochSeconds;
   double sum = 0;
-  for (const auto& [name, sizes] : categories_) sum += OneWorker(sizes.begin()->first, sizes.begin()->second.seconds);
+  for (const auto& [name, sizes] : categories_)
+    sum += OneWorker(sizes.begin()->first, sizes.begin()->second.seconds);
   return sum / static_cast<double>(categories_.size());
 }
 

@@ -1,12 +1,13 @@
 // Collector: what is learned of jobs from the epochs they finish, per category.
 //
-// Measured: the mean time of an epoch on n workers. From it, with m the smallest and M the largest size measured:
+// Measured: the mean time of an epoch on n workers. From it, with m the smallest and M the largest size
+// measured:
 //   one worker:      epoch(1) = epoch(m) · m          (linear below what was measured)
 //   speed-up at n:   epoch(1) / epoch(n) where measured; linear in n between measured sizes;
-//                    n below m; above M   s(M) · (n / M)^e   with e the exponent between the two largest sizes measured,
-//                    within [0, 1], and 1 while only one size was measured.
-// A category nothing is known of is linear, and an epoch of it is taken to last as long as the mean over the categories
-// that are known (one worker), or kUnknownEpochSeconds at the very start.
+//                    n below m; above M   s(M) · (n / M)^e   with e the exponent between the two largest
+//                    sizes measured, within [0, 1], and 1 while only one size was measured.
+// A category nothing is known of is linear, and an epoch of it is taken to last as long as the mean over the
+// categories that are known (one worker), or kUnknownEpochSeconds at the very start.
 #pragma once
 
 #include <map>
@@ -21,8 +22,9 @@ inline constexpr double kUnknownEpochSeconds = 60;
 
 class Collector {
  public:
-  // One epoch of a job of this category took so long on so many workers, undisturbed. Returns whether that is news: the
-  // speed-ups of the category changed. Values that cannot be (not finite, not positive) are refused.
+  // One epoch of a job of this category took so long on so many workers, undisturbed. Returns whether that is
+  // news: the speed-ups of the category changed. Values that cannot be (no number, under a microsecond, over
+  // thirty years) are refused.
   bool Epoch(const std::string& category, int workers, double seconds);
 
   // The curve over the sizes of `shape` as the category is known now.

@@ -11,22 +11,28 @@
 namespace voda {
 
 enum class ActionKind : std::uint8_t {
-  kHalt,     // stop all workers; the job waits
-  kShrink,   // stop the highest worker numbers
-  kVacate,   // stop the workers whose seats others need first; they come back elsewhere with a kMove
-  kStart,    // start a job that holds nothing
-  kGrow,     // start further workers, and move others where the plan says so
-  kMove,     // same size, some workers on other nodes
+  kHalt,    // stop all workers; the job waits
+  kShrink,  // stop the highest worker numbers
+  kVacate,  // stop the workers whose seats others need first; they come back elsewhere with a kMove
+  kStart,   // start a job that holds nothing
+  kGrow,    // start further workers, and move others where the plan says so
+  kMove,    // same size, some workers on other nodes
 };
 
 constexpr std::string_view Name(ActionKind kind) {
   switch (kind) {
-    case ActionKind::kHalt: return "halt";
-    case ActionKind::kShrink: return "shrink";
-    case ActionKind::kVacate: return "vacate";
-    case ActionKind::kStart: return "start";
-    case ActionKind::kGrow: return "grow";
-    case ActionKind::kMove: return "move";
+    case ActionKind::kHalt:
+      return "halt";
+    case ActionKind::kShrink:
+      return "shrink";
+    case ActionKind::kVacate:
+      return "vacate";
+    case ActionKind::kStart:
+      return "start";
+    case ActionKind::kGrow:
+      return "grow";
+    case ActionKind::kMove:
+      return "move";
   }
   return "";
 }

@@ -1,7 +1,8 @@
 // Curve: the sizes (in workers) a job may run at, and the speed-up over one worker at each.
 //
-// Immutable and shared: the jobs of one category point at the same curve, so a snapshot of 100,000 jobs copies
-// pointers. Real curves are not monotone (a job can be slower on 8 workers than on 4); nothing here assumes they are.
+// Immutable and shared: the jobs of one category point at the same curve, so a snapshot of 100,000 jobs
+// copies pointers. Real curves are not monotone (a job can be slower on 8 workers than on 4); nothing here
+// assumes they are.
 #pragma once
 
 #include <memory>
@@ -22,7 +23,9 @@ class Curve {
   int count() const { return count_; }
   int min() const { return size(0); }
   int max() const { return size(count_ - 1); }
-  int size(int index) const { return sizes_.empty() ? first_ + index : sizes_[static_cast<std::size_t>(index)]; }
+  int size(int index) const {
+    return sizes_.empty() ? first_ + index : sizes_[static_cast<std::size_t>(index)];
+  }
   double speedup(int index) const {
     return speedup_.empty() ? size(index) : speedup_[static_cast<std::size_t>(index)];
   }
@@ -36,7 +39,8 @@ class Curve {
     if (!next_better_.empty()) return next_better_[static_cast<std::size_t>(index)];
     return index + 1 < count_ ? index + 1 : -1;
   }
-  // Whether sizes are consecutive and no marginal gain exceeds the one before it by more than rounding (1e-12).
+  // Whether sizes are consecutive and no marginal gain exceeds the one before it by more than rounding
+  // (1e-12).
   bool concave() const { return concave_; }
   bool SameSizes(const Curve& other) const {
     return first_ == other.first_ && count_ == other.count_ && sizes_ == other.sizes_;
@@ -50,9 +54,9 @@ class Curve {
   int first_ = 1;
   int count_ = 0;
   bool concave_ = true;
-  std::vector<int> sizes_;         // empty: consecutive integers from first_
-  std::vector<double> speedup_;    // empty: linear
-  std::vector<int> next_better_;   // empty: always the next size
+  std::vector<int> sizes_;        // empty: consecutive integers from first_
+  std::vector<double> speedup_;   // empty: linear
+  std::vector<int> next_better_;  // empty: always the next size
 };
 
 using CurvePtr = std::shared_ptr<const Curve>;

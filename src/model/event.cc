@@ -18,7 +18,9 @@ struct Describer {
   std::string operator()(const NodeRemoved& e) const { return fmt::format("node {} was removed", e.node); }
   std::string operator()(const NodeChanged& e) const { return fmt::format("node {} changed", e.node); }
   std::string operator()(const MetricsUpdated&) const { return "metrics were updated"; }
-  std::string operator()(const WorkersObserved& e) const { return fmt::format("workers of job {} changed", e.job); }
+  std::string operator()(const WorkersObserved& e) const {
+    return fmt::format("workers of job {} changed", e.job);
+  }
   std::string operator()(const ActionDone&) const { return "an action was done"; }
   std::string operator()(const ActionFailed&) const { return "an action failed"; }
   std::string operator()(const ActionTimedOut&) const { return "an action timed out"; }
@@ -28,6 +30,8 @@ struct Describer {
 
 }  // namespace
 
-std::string Describe(const Event& event) { return std::visit(Describer{}, event); }
+std::string Describe(const Event& event) {
+  return std::visit(Describer{}, event);
+}
 
 }  // namespace voda

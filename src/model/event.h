@@ -1,5 +1,6 @@
-// Event: everything that can happen to the scheduler. State changes only by reduce(State, Event) (src/core/reduce.h).
-// Events name jobs and nodes; an event about one that is unknown or has ended changes nothing.
+// Event: everything that can happen to the scheduler. State changes only by reduce(State, Event)
+// (src/core/reduce.h). Events name jobs and nodes; an event about one that is unknown or has ended changes
+// nothing.
 #pragma once
 
 #include <cstdint>
@@ -21,20 +22,40 @@ struct JobArrived {
   std::string category;
   std::vector<std::string> workers_on;
 };
-struct JobCompleted { std::string job; };
-struct JobFailed { std::string job; std::string message; };
-struct JobDeleted { std::string job; };
-struct JobHeld { std::string job; };
-struct JobResumed { std::string job; };
+struct JobCompleted {
+  std::string job;
+};
+struct JobFailed {
+  std::string job;
+  std::string message;
+};
+struct JobDeleted {
+  std::string job;
+};
+struct JobHeld {
+  std::string job;
+};
+struct JobResumed {
+  std::string job;
+};
 // New priority or limits; a new curve comes with new limits, for its sizes are the allowed ones.
 struct JobChanged {
   std::string job;
   std::optional<int> priority;
-  struct Limits { int min; int num; int max; CurvePtr curve; };
+  struct Limits {
+    int min;
+    int num;
+    int max;
+    CurvePtr curve;
+  };
   std::optional<Limits> limits;
 };
-struct NodeAdded { Node node; };
-struct NodeRemoved { std::string node; };
+struct NodeAdded {
+  Node node;
+};
+struct NodeRemoved {
+  std::string node;
+};
 struct NodeChanged {
   std::string node;
   std::optional<int> gpus;
@@ -49,17 +70,28 @@ struct MetricsUpdated {
   };
   std::vector<Entry> entries;
 };
-// What the cluster says a job holds, where that differs from what the outcomes of actions imply (a worker died).
-struct WorkersObserved { std::string job; std::vector<std::string> nodes; };
-struct ActionDone { ActionId id; };
-struct ActionFailed { ActionId id; std::string message; };
-struct ActionTimedOut { ActionId id; };
+// What the cluster says a job holds, where that differs from what the outcomes of actions imply (a worker
+// died).
+struct WorkersObserved {
+  std::string job;
+  std::vector<std::string> nodes;
+};
+struct ActionDone {
+  ActionId id;
+};
+struct ActionFailed {
+  ActionId id;
+  std::string message;
+};
+struct ActionTimedOut {
+  ActionId id;
+};
 struct Wake {};
 struct Tick {};
 
-using Event = std::variant<JobArrived, JobCompleted, JobFailed, JobDeleted, JobHeld, JobResumed, JobChanged, NodeAdded,
-                           NodeRemoved, NodeChanged, MetricsUpdated, WorkersObserved, ActionDone, ActionFailed,
-                           ActionTimedOut, Wake, Tick>;
+using Event = std::variant<JobArrived, JobCompleted, JobFailed, JobDeleted, JobHeld, JobResumed, JobChanged,
+                           NodeAdded, NodeRemoved, NodeChanged, MetricsUpdated, WorkersObserved, ActionDone,
+                           ActionFailed, ActionTimedOut, Wake, Tick>;
 
 // "job a arrived", "node n0 changed": what a reason names as its trigger.
 std::string Describe(const Event& event);

@@ -47,12 +47,14 @@ struct Job {
   std::vector<NodeIndex> workers;
 
   std::optional<double> first_start;
-  // Accumulated since submission or the last promotion. Waiting counts from the first start once there was one.
+  // Accumulated since submission or the last promotion. Waiting counts from the first start once there was
+  // one.
   double attained_gpu_seconds = 0;
   double waiting_seconds = 0;
   double running_seconds = 0;
 
-  // What a change of this job costs, in seconds without progress, and when its size last changed and it last started.
+  // What a change of this job costs, in seconds without progress, and when its size last changed and it last
+  // started.
   double start_cost = 0;
   double rescale_cost = 0;
   double migration_cost = 0;

@@ -25,9 +25,12 @@ struct Node {
 
 constexpr std::string_view Name(NodeState state) {
   switch (state) {
-    case NodeState::kReady: return "ready";
-    case NodeState::kCordoned: return "cordoned";
-    case NodeState::kLost: return "lost";
+    case NodeState::kReady:
+      return "ready";
+    case NodeState::kCordoned:
+      return "cordoned";
+    case NodeState::kLost:
+      return "lost";
   }
   return "";
 }

@@ -11,20 +11,20 @@
 namespace voda {
 
 enum class ReasonCode : std::uint8_t {
-  kRunsAtNum,      // got the size it asked for
-  kRunsAtMin,      // got its minimum; no larger size fitted or helped
-  kGrew,           // got more than its minimum from what was spare
-  kOptimum,        // its share of the allocation with the largest sum of speed-ups
-  kShrankForQueue, // back to its minimum because many jobs wait
-  kWaits,          // what it needs is not free after the jobs ahead of it
-  kNeverFits,      // its minimum cannot be seated even on the empty cluster
-  kHeld,           // its owner holds it back, or it is being stopped
-  kBackingOff,     // starting it failed; it is tried again later
-  kGaveWay,        // fitted in GPUs counted together, not on the nodes
-  kSeatedLate,     // got what others gave up because they could not be seated
-  kGuarded,        // kept its size: min_runtime, cooldown or not preemptible
-  kExternal,       // a program of the user's own decided
-  kPolicyFailed,   // that program failed: the allocation before it stands
+  kRunsAtNum,       // got the size it asked for
+  kRunsAtMin,       // got its minimum; no larger size fitted or helped
+  kGrew,            // got more than its minimum from what was spare
+  kOptimum,         // its share of the allocation with the largest sum of speed-ups
+  kShrankForQueue,  // back to its minimum because many jobs wait
+  kWaits,           // what it needs is not free after the jobs ahead of it
+  kNeverFits,       // its minimum cannot be seated even on the empty cluster
+  kHeld,            // its owner holds it back, or it is being stopped
+  kBackingOff,      // starting it failed; it is tried again later
+  kGaveWay,         // fitted in GPUs counted together, not on the nodes
+  kSeatedLate,      // got what others gave up because they could not be seated
+  kGuarded,         // kept its size: min_runtime, cooldown or not preemptible
+  kExternal,        // a program of the user's own decided
+  kPolicyFailed,    // that program failed: the allocation before it stands
 };
 
 inline constexpr int kReasonCodes = static_cast<int>(ReasonCode::kPolicyFailed) + 1;

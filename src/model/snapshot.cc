@@ -31,7 +31,8 @@ int Capacity(const Snapshot& snapshot) {
     if (node.state == NodeState::kReady) total += node.gpus;
   }
   const auto held = HeldOnCordoned(snapshot);
-  for (std::size_t i = 0; i < held.size(); ++i) total += std::min<std::int64_t>(held[i], snapshot.nodes[i].gpus);
+  for (std::size_t i = 0; i < held.size(); ++i)
+    total += std::min<std::int64_t>(held[i], snapshot.nodes[i].gpus);
   return static_cast<int>(total);
 }
 
@@ -49,7 +50,8 @@ int SeatsWhenEmpty(const Snapshot& snapshot, const Job& job) {
     const NodeIndex node = cordoned[i];
     std::int64_t here = 0;
     for (; i < cordoned.size() && cordoned[i] == node; ++i) ++here;
-    seats += std::min<std::int64_t>(here, snapshot.node(node).gpus / job.gpus_per_worker);  // it may have shrunk
+    seats +=
+        std::min<std::int64_t>(here, snapshot.node(node).gpus / job.gpus_per_worker);  // it may have shrunk
   }
   return static_cast<int>(std::min<std::int64_t>(seats, kMaxWorkers));
 }

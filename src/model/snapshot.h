@@ -1,5 +1,5 @@
-// Snapshot: everything a decision may depend on. The same snapshot gives the same plan, whatever the order of its
-// jobs and nodes; names are unique within each.
+// Snapshot: everything a decision may depend on. The same snapshot gives the same plan, whatever the order of
+// its jobs and nodes; names are unique within each.
 #pragma once
 
 #include <vector>
@@ -21,8 +21,8 @@ struct Snapshot {
 // GPUs that a plan can use: all of the ready nodes, and on cordoned ones what workers hold there now.
 int Capacity(const Snapshot& snapshot);
 
-// How many of the job's workers can be seated when no other job is there: on ready nodes, and where its own workers
-// sit on cordoned ones.
+// How many of the job's workers can be seated when no other job is there: on ready nodes, and where its own
+// workers sit on cordoned ones.
 int SeatsWhenEmpty(const Snapshot& snapshot, const Job& job);
 
 // (submit time, name): where every tie ends.

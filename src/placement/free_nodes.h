@@ -26,8 +26,9 @@ class FreeNodes {
   int Top(int level);  // lowest rank on a level, dropping stale entries; kNone when the level is empty
 
   std::vector<int> free_;
-  std::vector<std::vector<int>> levels_;  // free GPUs -> min-heap of ranks, entries checked against free_ when read
-  std::vector<std::uint64_t> occupied_;   // bit per level: its heap may hold something
+  std::vector<std::vector<int>>
+      levels_;  // free GPUs -> min-heap of ranks, entries checked against free_ when read
+  std::vector<std::uint64_t> occupied_;  // bit per level: its heap may hold something
 };
 
 }  // namespace voda

@@ -21,7 +21,9 @@ struct Naive {
     int best = FreeNodes::kNone;
     for (int node = 0; node < static_cast<int>(free.size()); ++node) {
       if (free[static_cast<std::size_t>(node)] < gpus) continue;
-      if (best == FreeNodes::kNone || free[static_cast<std::size_t>(node)] < free[static_cast<std::size_t>(best)]) best = node;
+      if (best == FreeNodes::kNone ||
+          free[static_cast<std::size_t>(node)] < free[static_cast<std::size_t>(best)])
+        best = node;
     }
     return best;
   }

@@ -12,8 +12,8 @@ namespace {
 
 constexpr int kNone = -1;
 
-// Duals keep row[r] + column[c] >= weight(r, c), row[r] >= 0 (a row may stay unmatched), column[c] >= 0, and both tight
-// on the matching; a free column has dual 0. That is the certificate of optimality.
+// Duals keep row[r] + column[c] >= weight(r, c), row[r] >= 0 (a row may stay unmatched), column[c] >= 0, and
+// both tight on the matching; a free column has dual 0. That is the certificate of optimality.
 class Matcher {
  public:
   explicit Matcher(const OverlapGraph& graph)
@@ -50,7 +50,8 @@ class Matcher {
     if (largest == 0) return true;  // nothing to gain: unmatched is optimal
     int column = kNone;
     ForEdges(row, [&](const OverlapEdge& edge) {
-      if (column == kNone && edge.weight == largest && row_of_[static_cast<std::size_t>(edge.column)] == kNone) {
+      if (column == kNone && edge.weight == largest &&
+          row_of_[static_cast<std::size_t>(edge.column)] == kNone) {
         column = edge.column;
       }
     });
@@ -144,6 +145,8 @@ class Matcher {
 
 }  // namespace
 
-std::vector<int> MaxOverlap(const OverlapGraph& graph) { return Matcher(graph).Run(); }
+std::vector<int> MaxOverlap(const OverlapGraph& graph) {
+  return Matcher(graph).Run();
+}
 
 }  // namespace voda

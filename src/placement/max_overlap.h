@@ -1,10 +1,11 @@
-// Maximum-weight matching of a sparse bipartite graph with positive integer weights: which virtual node of a packing
-// becomes which physical node so that most workers stay where they are. Exact.
+// Maximum-weight matching of a sparse bipartite graph with positive integer weights: which virtual node of a
+// packing becomes which physical node so that most workers stay where they are. Exact.
 //
-// Rows may stay unmatched at weight 0, so only positive overlaps are edges; the caller pairs up what is left. Row duals
-// start at the row's largest weight and tight edges are taken greedily, which matches nearly every row; each row that
-// is left is augmented along a shortest path (Dijkstra over reduced costs), which stays within its small component.
-// Ties go to the lower column. O(E) for the start, O(component · log) per augmentation.
+// Rows may stay unmatched at weight 0, so only positive overlaps are edges; the caller pairs up what is left.
+// Row duals start at the row's largest weight and tight edges are taken greedily, which matches nearly every
+// row; each row that is left is augmented along a shortest path (Dijkstra over reduced costs), which stays
+// within its small component. Ties go to the lower column. O(E) for the start, O(component · log) per
+// augmentation.
 #pragma once
 
 #include <vector>

@@ -36,7 +36,8 @@ OverlapGraph Sparse(const Dense& weight, int columns) {
 Dense RandomWeights(Rng& rng, int rows, int columns) {
   const double density = rng.Pick<double>({0.02, 0.1, 0.3, 1});
   const int largest = rng.Pick<int>({1, 2, 3, 8, 1000});  // small: ties abound
-  Dense weight(static_cast<std::size_t>(rows), std::vector<std::int64_t>(static_cast<std::size_t>(columns), 0));
+  Dense weight(static_cast<std::size_t>(rows),
+               std::vector<std::int64_t>(static_cast<std::size_t>(columns), 0));
   for (auto& row : weight) {
     for (auto& value : row) {
       if (rng.Chance(density)) value = rng.Int(1, largest);
@@ -74,7 +75,8 @@ std::int64_t BruteForce(const Dense& weight, std::size_t row, std::vector<bool>&
 std::int64_t Optimum(const Dense& weight, int columns) {
   const std::size_t n = std::max(weight.size(), static_cast<std::size_t>(columns));
   Dense square(n, std::vector<std::int64_t>(n, 0));
-  for (std::size_t row = 0; row < weight.size(); ++row) std::copy(weight[row].begin(), weight[row].end(), square[row].begin());
+  for (std::size_t row = 0; row < weight.size(); ++row)
+    std::copy(weight[row].begin(), weight[row].end(), square[row].begin());
   return HungarianMaximum(square);
 }
 

@@ -12,7 +12,8 @@ std::optional<PlacementMode> ParsePlacementMode(std::string_view name) {
 }
 
 std::optional<Placement> Place(const Snapshot& snapshot, const std::vector<int>& workers,
-                               const std::vector<JobIndex>& order, PlacementMode mode, const std::vector<bool>& anew) {
+                               const std::vector<JobIndex>& order, PlacementMode mode,
+                               const std::vector<bool>& anew) {
   const SeatingRequest request{.workers = workers, .order = order, .anew = anew};
   return mode == PlacementMode::kStable ? PlaceStable(snapshot, request) : PlaceRepacked(snapshot, request);
 }

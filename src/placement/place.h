@@ -1,8 +1,9 @@
 // Placement: which worker sits on which node. Pure; knows nothing of how sizes were decided.
 //
-// Worker numbers are identities: of a job that shrinks the highest numbers go, and a worker that stays keeps its number.
-// A cordoned node keeps the workers it has and takes none; workers of a lost node are placed anew, which is a migration
-// from that node. A node that holds more than it has (it shrank) is mended: jobs late in the order give up seats first.
+// Worker numbers are identities: of a job that shrinks the highest numbers go, and a worker that stays keeps
+// its number. A cordoned node keeps the workers it has and takes none; workers of a lost node are placed
+// anew, which is a migration from that node. A node that holds more than it has (it shrank) is mended: jobs
+// late in the order give up seats first.
 #pragma once
 
 #include <optional>
@@ -15,16 +16,21 @@
 namespace voda {
 
 enum class PlacementMode : std::uint8_t {
-  kStable,  // nobody moves who need not; new workers go where their job is, else onto as few nodes as possible
-  kRepack,  // pack all jobs anew, largest first, then bind the packing to the nodes that keep most workers in place
+  kStable,  // nobody moves who need not; new workers go where their job is, else onto as few nodes as
+            // possible
+  kRepack,  // pack all jobs anew, largest first, then bind the packing to the nodes that keep most workers in
+            // place
 };
 
-constexpr std::string_view Name(PlacementMode mode) { return mode == PlacementMode::kStable ? "stable" : "repack"; }
+constexpr std::string_view Name(PlacementMode mode) {
+  return mode == PlacementMode::kStable ? "stable" : "repack";
+}
 std::optional<PlacementMode> ParsePlacementMode(std::string_view name);
 
-// Seats `workers[i]` workers of every job i. `order` lists jobs by how much they deserve their seats, best first (jobs
-// not in it come last). Nothing if no seating was found; with one GPU per worker, no cordoned node and a sum within
-// capacity there always is one. The jobs marked in `anew` (empty: none) are seated as if they held nothing.
+// Seats `workers[i]` workers of every job i. `order` lists jobs by how much they deserve their seats, best
+// first (jobs not in it come last). Nothing if no seating was found; with one GPU per worker, no cordoned
+// node and a sum within capacity there always is one. The jobs marked in `anew` (empty: none) are seated as
+// if they held nothing.
 std::optional<Placement> Place(const Snapshot& snapshot, const std::vector<int>& workers,
                                const std::vector<JobIndex>& order, PlacementMode mode,
                                const std::vector<bool>& anew = {});

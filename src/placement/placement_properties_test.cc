@@ -85,7 +85,8 @@ TEST_P(Placements, EverythingAllocatedIsPlacedAndNoNodeIsOverfilled) {
     std::vector<int> used(snapshot.nodes.size(), 0);
     RC_ASSERT(placement.first.size() == snapshot.jobs.size() + 1);
     for (JobIndex i = 0; i < static_cast<JobIndex>(snapshot.jobs.size()); ++i) {
-      RC_ASSERT(static_cast<int>(placement.workers(i).size()) == request.workers[static_cast<std::size_t>(i)]);
+      RC_ASSERT(static_cast<int>(placement.workers(i).size()) ==
+                request.workers[static_cast<std::size_t>(i)]);
       for (const NodeIndex at : placement.workers(i)) {
         RC_ASSERT(at >= 0 && at < static_cast<NodeIndex>(snapshot.nodes.size()));
         used[static_cast<std::size_t>(at)] += snapshot.job(i).gpus_per_worker;
@@ -103,7 +104,8 @@ TEST_P(Placements, LostNodesHoldNobodyAndCordonedOnesTakeNobodyNew) {
       for (std::size_t worker = 0; worker < seats.size(); ++worker) {
         const NodeState state = snapshot.node(seats[worker]).state;
         RC_ASSERT(state != NodeState::kLost);
-        if (state == NodeState::kCordoned) RC_ASSERT(worker < before.size() && before[worker] == seats[worker]);
+        if (state == NodeState::kCordoned)
+          RC_ASSERT(worker < before.size() && before[worker] == seats[worker]);
       }
     }
   });
@@ -205,7 +207,8 @@ TEST(Stable, NobodyMovesWhoNeedNot) {
     for (const Migration& migration : placement->migrations) {
       const Job& job = snapshot.job(migration.job);
       const Node& from = snapshot.node(migration.from);
-      const bool must = from.state == NodeState::kLost || held[static_cast<std::size_t>(migration.from)] > from.gpus;
+      const bool must =
+          from.state == NodeState::kLost || held[static_cast<std::size_t>(migration.from)] > from.gpus;
       const bool fewer = NodesSpanned(placement->workers(migration.job)) < NodesSpanned(job.workers);
       RC_ASSERT(must || fewer);
     }
@@ -227,16 +230,16 @@ TEST(Stable, WhatIsPlacedAlreadyStaysAsItIs) {
   });
 }
 
-// The packing of repack by its rule: jobs largest first by the GPUs they still need, ties by (submit time, name); each
-// goes to the node with the least room that takes all that is left of it, else fills the one with most room; among equal
-// nodes the first by name. Where that fails, jobs with wide workers come first.
+// The packing of repack by its rule: jobs largest first by the GPUs they still need, ties by (submit time,
+// name); each goes to the node with the least room that takes all that is left of it, else fills the one with
+// most room; among equal nodes the first by name. Where that fails, jobs with wide workers come first.
 struct VirtualSeats {
   bool complete = false;
   std::map<std::pair<int, JobIndex>, int> count;  // (node by name, job) -> workers
 };
 
-VirtualSeats PackByRule(const Snapshot& snapshot, const std::vector<NodeIndex>& nodes, const std::vector<int>& missing,
-                        bool widest_first) {
+VirtualSeats PackByRule(const Snapshot& snapshot, const std::vector<NodeIndex>& nodes,
+                        const std::vector<int>& missing, bool widest_first) {
   std::vector<JobIndex> jobs;
   for (JobIndex i = 0; i < static_cast<JobIndex>(snapshot.jobs.size()); ++i) {
     if (missing[static_cast<std::size_t>(i)] > 0) jobs.push_back(i);
@@ -244,7 +247,8 @@ VirtualSeats PackByRule(const Snapshot& snapshot, const std::vector<NodeIndex>& 
   std::sort(jobs.begin(), jobs.end(), [&](JobIndex a, JobIndex b) {
     const Job& left = snapshot.job(a);
     const Job& right = snapshot.job(b);
-    if (widest_first && left.gpus_per_worker != right.gpus_per_worker) return left.gpus_per_worker > right.gpus_per_worker;
+    if (widest_first && left.gpus_per_worker != right.gpus_per_worker)
+      return left.gpus_per_worker > right.gpus_per_worker;
     const int l = left.gpus(missing[static_cast<std::size_t>(a)]);
     const int r = right.gpus(missing[static_cast<std::size_t>(b)]);
     return l != r ? l > r : Earlier(left, right);
@@ -277,8 +281,10 @@ VirtualSeats PackByRule(const Snapshot& snapshot, const std::vector<NodeIndex>& 
 }
 
 TEST(Repack, KeepsAsManyWorkersInPlaceAsThePackingAllows) {
+  int tried = 0;
   int found = 0;
   const auto property = [&](const SnapshotShape& shape) {
+    ++tried;
     const Snapshot snapshot = *ArbitrarySnapshot(shape);
     Rng rng(*rc::gen::arbitrary<std::uint64_t>());
     const Request request = RandomRequest(snapshot, rng);
@@ -288,7 +294,8 @@ TEST(Repack, KeepsAsManyWorkersInPlaceAsThePackingAllows) {
     for (NodeIndex n = 0; n < static_cast<NodeIndex>(snapshot.nodes.size()); ++n) {
       if (snapshot.node(n).state == NodeState::kReady) nodes.push_back(n);
     }
-    std::sort(nodes.begin(), nodes.end(), [&](NodeIndex a, NodeIndex b) { return snapshot.node(a).name < snapshot.node(b).name; });
+    std::sort(nodes.begin(), nodes.end(),
+              [&](NodeIndex a, NodeIndex b) { return snapshot.node(a).name < snapshot.node(b).name; });
     std::vector<int> missing = request.workers;
     if (placement) {
       for (JobIndex i = 0; i < static_cast<JobIndex>(snapshot.jobs.size()); ++i) {
@@ -332,8 +339,16 @@ TEST(Repack, KeepsAsManyWorkersInPlaceAsThePackingAllows) {
     RC_ASSERT(kept == HungarianMaximum(overlap));
   };
   Check([&] { property(kAnything); });
-  Check([&] { property({.max_jobs = 30, .max_nodes = 20, .max_gpus_per_node = 4, .one_gpu_per_worker = true, .broken_observations = true}); }, 1000);
-  EXPECT_GT(found, 2000);
+  Check(
+      [&] {
+        property({.max_jobs = 30,
+                  .max_nodes = 20,
+                  .max_gpus_per_node = 4,
+                  .one_gpu_per_worker = true,
+                  .broken_observations = true});
+      },
+      1000);
+  EXPECT_GT(found, tried / 2);
 }
 
 // As few nodes as possible: alone on equal empty nodes, a job spans what its size demands.
@@ -343,8 +358,10 @@ TEST(Repack, AJobAloneSpansAsFewNodesAsItsSizeDemands) {
     const int gpus = *rc::gen::inRange(1, 9);
     const int workers = *rc::gen::inRange(1, nodes * gpus + 1);
     for (const PlacementMode mode : {PlacementMode::kStable, PlacementMode::kRepack}) {
-      const Snapshot snapshot =
-          testing::SnapshotBuilder().Nodes(nodes, gpus).Add(testing::JobBuilder("a").Sizes(1, 1, workers)).Build();
+      const Snapshot snapshot = testing::SnapshotBuilder()
+                                    .Nodes(nodes, gpus)
+                                    .Add(testing::JobBuilder("a").Sizes(1, 1, workers))
+                                    .Build();
       const auto placement = Place(snapshot, {workers}, {0}, mode);
       RC_ASSERT(placement.has_value());
       RC_ASSERT(NodesSpanned(placement->workers(0)) == (workers + gpus - 1) / gpus);

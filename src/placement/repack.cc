@@ -1,11 +1,11 @@
-// Repack placement: consolidate on empty virtual nodes of the real sizes (jobs largest first, best fit, split over as
-// few nodes as possible), then bind virtual to physical nodes of the same size for the exact maximum of workers that
-// stay where they are. Workers on cordoned nodes stay there and are not part of the packing.
+// Repack placement: consolidate on empty virtual nodes of the real sizes (jobs largest first, best fit, split
+// over as few nodes as possible), then bind virtual to physical nodes of the same size for the exact maximum
+// of workers that stay where they are. Workers on cordoned nodes stay there and are not part of the packing.
 //
-// A virtual node and a physical node that both hold nothing but as many workers of one job as fit are paired before the
-// matching. That is safe: with a and b the workers of that job on any other pair (both at most full), giving the full
-// pair up gains at most a + b - full - min(a, b) = max(a, b) - full <= 0. It keeps a job on k whole nodes from becoming
-// a k × k block of equal weights.
+// A virtual node and a physical node that both hold nothing but as many workers of one job as fit are paired
+// before the matching. That is safe: with a and b the workers of that job on any other pair (both at most
+// full), giving the full pair up gains at most a + b - full - min(a, b) = max(a, b) - full <= 0. It keeps a
+// job on k whole nodes from becoming a k × k block of equal weights.
 #include <algorithm>
 #include <cstddef>
 
@@ -33,10 +33,13 @@ class ShareLists {
     shares_.resize(static_cast<std::size_t>(first_.back()));
     fill_ = first_;
   }
-  void Add(int key, Share share) { shares_[static_cast<std::size_t>(fill_[static_cast<std::size_t>(key)]++)] = share; }
+  void Add(int key, Share share) {
+    shares_[static_cast<std::size_t>(fill_[static_cast<std::size_t>(key)]++)] = share;
+  }
   std::span<const Share> of(int key) const {
     const auto begin = static_cast<std::size_t>(first_[static_cast<std::size_t>(key)]);
-    return {shares_.data() + begin, static_cast<std::size_t>(first_[static_cast<std::size_t>(key) + 1]) - begin};
+    return {shares_.data() + begin,
+            static_cast<std::size_t>(first_[static_cast<std::size_t>(key) + 1]) - begin};
   }
 
  private:
@@ -60,9 +63,10 @@ Packed Pack(const Snapshot& snapshot, const Seating& seating, Seating::Packing p
   Packed packed;
   FreeNodes free(seating.FreeByRank());
   for (const JobIndex job : seating.ToSeat(packing)) {
-    const bool fits = FillFewest(free, seating.Missing(job), snapshot.job(job).gpus_per_worker, [&](int rank, int count) {
-      packed.entries.push_back({job, rank, count});
-    });
+    const bool fits =
+        FillFewest(free, seating.Missing(job), snapshot.job(job).gpus_per_worker, [&](int rank, int count) {
+          packed.entries.push_back({job, rank, count});
+        });
     if (!fits) return packed;
   }
   packed.complete = true;
@@ -158,7 +162,8 @@ class Binder {
       // Lists are short where this matters little and consumed in order where a job spans many nodes.
       for (const Share& share : physical_by_job_.of(entry.job)) {
         if (taken_[static_cast<std::size_t>(share.other)]) continue;
-        if (size_[static_cast<std::size_t>(share.other)] != size_[static_cast<std::size_t>(entry.rank)]) continue;
+        if (size_[static_cast<std::size_t>(share.other)] != size_[static_cast<std::size_t>(entry.rank)])
+          continue;
         if (!Whole(physical_by_node_, share.other, entry.job)) continue;
         Pair(entry.rank, share.other);
         break;
@@ -174,7 +179,8 @@ class Binder {
     std::vector<int> overlap(nodes_, 0);
     std::vector<int> touched;
     for (int rank = 0; rank < static_cast<int>(nodes_); ++rank) {
-      if (!ready_[static_cast<std::size_t>(rank)] || bound_[static_cast<std::size_t>(rank)] != kNone) continue;
+      if (!ready_[static_cast<std::size_t>(rank)] || bound_[static_cast<std::size_t>(rank)] != kNone)
+        continue;
       for (const Share& here : virtual_by_node_.of(rank)) {
         for (const Share& there : physical_by_job_.of(here.other)) {
           const auto physical = static_cast<std::size_t>(there.other);
@@ -199,13 +205,16 @@ class Binder {
     }
   }
 
-  // Whoever is left keeps nothing in place: its own node if that is free, else the next of its size in name order.
+  // Whoever is left keeps nothing in place: its own node if that is free, else the next of its size in name
+  // order.
   void PairUpLeftovers() {
     std::vector<std::pair<int, int>> rows, columns;  // (size, rank)
     for (int rank = 0; rank < static_cast<int>(nodes_); ++rank) {
       if (!ready_[static_cast<std::size_t>(rank)]) continue;
-      if (bound_[static_cast<std::size_t>(rank)] == kNone) rows.emplace_back(size_[static_cast<std::size_t>(rank)], rank);
-      if (!taken_[static_cast<std::size_t>(rank)]) columns.emplace_back(size_[static_cast<std::size_t>(rank)], rank);
+      if (bound_[static_cast<std::size_t>(rank)] == kNone)
+        rows.emplace_back(size_[static_cast<std::size_t>(rank)], rank);
+      if (!taken_[static_cast<std::size_t>(rank)])
+        columns.emplace_back(size_[static_cast<std::size_t>(rank)], rank);
     }
     std::sort(rows.begin(), rows.end());
     std::sort(columns.begin(), columns.end());
@@ -258,7 +267,8 @@ std::optional<Placement> PlaceRepacked(const Snapshot& snapshot, const SeatingRe
     }
     std::sort(ranks.begin(), ranks.end());
     for (const int rank : ranks) {
-      for (int& seats = room[static_cast<std::size_t>(rank)]; seats > 0; --seats) seating.Seat(job, seating.node_of(rank));
+      for (int& seats = room[static_cast<std::size_t>(rank)]; seats > 0; --seats)
+        seating.Seat(job, seating.node_of(rank));
     }
     begin = end;
   }

@@ -51,8 +51,11 @@ Seating::Seating(const Snapshot& snapshot, const SeatingRequest& request, bool c
       next_empty_(snapshot.jobs.size(), 0),
       missing_(snapshot.jobs.size(), 0) {
   std::iota(by_name_.begin(), by_name_.end(), 0);
-  const auto by_name = [&](NodeIndex a, NodeIndex b) { return snapshot.node(a).name < snapshot.node(b).name; };
-  if (!std::is_sorted(by_name_.begin(), by_name_.end(), by_name)) std::sort(by_name_.begin(), by_name_.end(), by_name);
+  const auto by_name = [&](NodeIndex a, NodeIndex b) {
+    return snapshot.node(a).name < snapshot.node(b).name;
+  };
+  if (!std::is_sorted(by_name_.begin(), by_name_.end(), by_name))
+    std::sort(by_name_.begin(), by_name_.end(), by_name);
   for (std::size_t rank = 0; rank < by_name_.size(); ++rank) {
     rank_[static_cast<std::size_t>(by_name_[rank])] = static_cast<int>(rank);
   }
@@ -86,12 +89,15 @@ std::vector<int> Seating::FreeByRank() const {
   std::vector<int> free(by_name_.size(), -1);
   for (std::size_t rank = 0; rank < by_name_.size(); ++rank) {
     const Node& node = snapshot_.node(by_name_[rank]);
-    if (node.state == NodeState::kReady) free[rank] = node.gpus - used_[static_cast<std::size_t>(by_name_[rank])];
+    if (node.state == NodeState::kReady)
+      free[rank] = node.gpus - used_[static_cast<std::size_t>(by_name_[rank])];
   }
   return free;
 }
 
-int Seating::Missing(JobIndex job) const { return missing_[static_cast<std::size_t>(job)]; }
+int Seating::Missing(JobIndex job) const {
+  return missing_[static_cast<std::size_t>(job)];
+}
 
 void Seating::Seat(JobIndex job, NodeIndex node) {
   int& next = next_empty_[static_cast<std::size_t>(job)];
@@ -119,7 +125,8 @@ std::vector<JobIndex> Seating::ToSeat(Packing packing) const {
   for (JobIndex i = 0; i < static_cast<JobIndex>(snapshot_.jobs.size()); ++i) {
     if (Missing(i) == 0) continue;
     const Job& job = snapshot_.job(i);
-    keys.push_back({packing == Packing::kWidestFirst ? job.gpus_per_worker : 0, job.gpus(Missing(i)), job.submit_time, i});
+    keys.push_back({packing == Packing::kWidestFirst ? job.gpus_per_worker : 0, job.gpus(Missing(i)),
+                    job.submit_time, i});
   }
   std::sort(keys.begin(), keys.end(), [&](const Key& a, const Key& b) {
     if (a.width != b.width) return a.width > b.width;

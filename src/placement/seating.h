@@ -17,9 +17,9 @@ struct SeatingRequest {
 
 class Seating {
  public:
-  // Starts with every worker that may keep its seat in it: number below the new size, node not lost, and (with
-  // `cordoned_only`) node cordoned. Where a node holds more than it has, jobs late in the order and high worker numbers
-  // lose theirs first.
+  // Starts with every worker that may keep its seat in it: number below the new size, node not lost, and
+  // (with `cordoned_only`) node cordoned. Where a node holds more than it has, jobs late in the order and
+  // high worker numbers lose theirs first.
   Seating(const Snapshot& snapshot, const SeatingRequest& request, bool cordoned_only);
 
   // Nodes in name order: rank <-> index in the snapshot.
@@ -38,8 +38,8 @@ class Seating {
 
   std::span<const NodeIndex> seats(JobIndex job) const { return placement_.workers(job); }
 
-  // Jobs that miss workers, in the order in which packing should take them: by GPUs missing, largest first, or by
-  // width (GPUs per worker) before that; ties by (submit time, name).
+  // Jobs that miss workers, in the order in which packing should take them: by GPUs missing, largest first,
+  // or by width (GPUs per worker) before that; ties by (submit time, name).
   enum class Packing : std::uint8_t { kLargestFirst, kWidestFirst };
   std::vector<JobIndex> ToSeat(Packing packing) const;
 

@@ -1,5 +1,6 @@
-// Stable placement: whoever may keep a seat keeps it. Workers that need one go where their job already is, else onto as
-// few nodes as possible, best fit. Wide workers are seated before narrow ones, which would break up their room.
+// Stable placement: whoever may keep a seat keeps it. Workers that need one go where their job already is,
+// else onto as few nodes as possible, best fit. Wide workers are seated before narrow ones, which would break
+// up their room.
 #include <algorithm>
 
 #include "placement/free_nodes.h"
@@ -10,7 +11,8 @@ namespace voda {
 
 namespace {
 
-// Fills free seats on the nodes where the job has workers already: one node that takes all, else the emptiest first.
+// Fills free seats on the nodes where the job has workers already: one node that takes all, else the emptiest
+// first.
 void SeatAtHome(const Snapshot& snapshot, Seating& seating, FreeNodes& free, JobIndex job) {
   const int width = snapshot.job(job).gpus_per_worker;
   std::vector<int> homes;
@@ -46,7 +48,8 @@ std::optional<Placement> PlaceStable(const Snapshot& snapshot, const SeatingRequ
   FreeNodes free(seating.FreeByRank());
   for (auto begin = jobs.begin(); begin != jobs.end();) {
     const int width = snapshot.job(*begin).gpus_per_worker;
-    const auto end = std::find_if(begin, jobs.end(), [&](JobIndex i) { return snapshot.job(i).gpus_per_worker != width; });
+    const auto end =
+        std::find_if(begin, jobs.end(), [&](JobIndex i) { return snapshot.job(i).gpus_per_worker != width; });
     for (auto job = begin; job != end; ++job) SeatAtHome(snapshot, seating, free, *job);
     for (auto job = begin; job != end; ++job) {
       if (!SeatOnFewest(snapshot, seating, free, *job)) return std::nullopt;

@@ -1,11 +1,11 @@
-// AFS-L (NSDI'21): step by step, a GPU goes where it shortens the sum of completion times most, judged two jobs at a
-// time. Of a shorter and a longer job the shorter takes the step iff
+// AFS-L (NSDI'21): step by step, a GPU goes where it shortens the sum of completion times most, judged two
+// jobs at a time. Of a shorter and a longer job the shorter takes the step iff
 //     (s'_short - s_short) / s_short  >  (s'_long - s_long) / s'_long
 // with s the speed-up at the size a job holds, s' at its next step, and length = remaining time / s.
 //
-// The comparison is not transitive, so "the winner" needs a fixed tournament: the admitted jobs in (submit time, name)
-// order are the leaves of a complete binary tree; a leaf that is missing or whose step does not fit loses; equal
-// lengths or scores go to the earlier job. One step changes one leaf, so it costs O(log J).
+// The comparison is not transitive, so "the winner" needs a fixed tournament: the admitted jobs in (submit
+// time, name) order are the leaves of a complete binary tree; a leaf that is missing or whose step does not
+// fit loses; equal lengths or scores go to the earlier job. One step changes one leaf, so it costs O(log J).
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -90,7 +90,8 @@ class Tournament {
 
   // The steps of exactly so many GPUs have just stopped fitting: their leaves lose from now on.
   void Retire(int gpus) {
-    for (int at = head_[static_cast<std::size_t>(gpus)]; at != kNobody; at = lists_[static_cast<std::size_t>(at)].next) {
+    for (int at = head_[static_cast<std::size_t>(gpus)]; at != kNobody;
+         at = lists_[static_cast<std::size_t>(at)].next) {
       const int leaf = lists_[static_cast<std::size_t>(at)].leaf;
       if (leaves_[static_cast<std::size_t>(leaf)].step_gpus == gpus) ReplayAbove(leaf);
     }
@@ -123,8 +124,8 @@ class Tournament {
   std::vector<JobIndex> jobs_;
   int width_ = 1;
   std::vector<Leaf> leaves_;
-  std::vector<int> winner_;    // heap-shaped tree of leaf numbers; winner_[1] is the champion
-  std::vector<int> head_;      // GPUs of a step -> the leaves that may have such a step, as a list
+  std::vector<int> winner_;  // heap-shaped tree of leaf numbers; winner_[1] is the champion
+  std::vector<int> head_;    // GPUs of a step -> the leaves that may have such a step, as a list
   std::vector<Listed> lists_;
 };
 
@@ -137,7 +138,8 @@ class AfsL final : public Policy {
       return Ledger::Keys{.first = job.remaining_seconds / job.curve->speedup(0)};
     });
     // Where all minima fit, this admits every job whatever the order.
-    ledger.Admit(order, [](const Job& job) { return job.min; }, ReasonCode::kRunsAtMin);
+    ledger.Admit(
+        order, [](const Job& job) { return job.min; }, ReasonCode::kRunsAtMin);
 
     std::vector<JobIndex> admitted;
     std::copy_if(ledger.jobs().begin(), ledger.jobs().end(), std::back_inserter(admitted),
@@ -149,6 +151,8 @@ class AfsL final : public Policy {
 
 }  // namespace
 
-std::unique_ptr<Policy> MakeAfsL() { return std::make_unique<AfsL>(); }
+std::unique_ptr<Policy> MakeAfsL() {
+  return std::make_unique<AfsL>();
+}
 
 }  // namespace voda

@@ -14,7 +14,8 @@ class ElasticSrjf final : public Policy {
     Ledger ledger(snapshot);
     const auto remaining = [&](JobIndex i) { return Ledger::Keys{.first = ledger.job(i).remaining_seconds}; };
     auto order = ledger.Admission(remaining);
-    ledger.Admit(order, [](const Job& job) { return job.min; }, ReasonCode::kRunsAtMin);
+    ledger.Admit(
+        order, [](const Job& job) { return job.min; }, ReasonCode::kRunsAtMin);
     GrowInTurn(ledger, ledger.one_priority() ? order : ledger.Ordered(remaining));
     return std::move(ledger).Finish(std::move(order), Entry::kMin);
   }
@@ -22,6 +23,8 @@ class ElasticSrjf final : public Policy {
 
 }  // namespace
 
-std::unique_ptr<Policy> MakeElasticSrjf() { return std::make_unique<ElasticSrjf>(); }
+std::unique_ptr<Policy> MakeElasticSrjf() {
+  return std::make_unique<ElasticSrjf>();
+}
 
 }  // namespace voda

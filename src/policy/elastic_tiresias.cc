@@ -1,7 +1,7 @@
-// ElasticTiresias (TPDS'21): Tiresias, then two rules that use elasticity. Compaction: when more than N jobs got
-// nothing, those outside the first queue shrink to their minimum. Expansion: what is spare goes to waiting jobs at
-// their minimum, then one step at a time to the largest gain in speed-up per GPU.
-// O(J log J + K log J) for J jobs and K GPUs.
+// ElasticTiresias (TPDS'21): Tiresias, then two rules that use elasticity. Compaction: when more than N jobs
+// got nothing, those outside the first queue shrink to their minimum. Expansion: what is spare goes to
+// waiting jobs at their minimum, then one step at a time to the largest gain in speed-up per GPU. O(J log J +
+// K log J) for J jobs and K GPUs.
 #include "policy/builtin.h"
 #include "policy/growth.h"
 
@@ -11,12 +11,14 @@ namespace {
 
 class ElasticTiresias final : public Policy {
  public:
-  ElasticTiresias(LasOptions options, int compaction) : options_(std::move(options)), compaction_(compaction) {}
+  ElasticTiresias(LasOptions options, int compaction)
+      : options_(std::move(options)), compaction_(compaction) {}
 
   Allocation Allocate(const Snapshot& snapshot) const override {
     Ledger ledger(snapshot);
     LasPass pass = RankByService(ledger, snapshot, options_);
-    ledger.Admit(pass.order, [](const Job& job) { return job.num; }, ReasonCode::kRunsAtNum);
+    ledger.Admit(
+        pass.order, [](const Job& job) { return job.num; }, ReasonCode::kRunsAtNum);
 
     int waiting = 0;
     for (const JobIndex i : ledger.jobs()) waiting += ledger.at(i) < 0 ? 1 : 0;
@@ -27,7 +29,8 @@ class ElasticTiresias final : public Policy {
         ledger.reason(i).needs = waiting;
       }
     }
-    ledger.Admit(pass.order, [](const Job& job) { return job.min; }, ReasonCode::kRunsAtMin);
+    ledger.Admit(
+        pass.order, [](const Job& job) { return job.min; }, ReasonCode::kRunsAtMin);
     GrowByGain(ledger);
 
     Allocation allocation = std::move(ledger).Finish(pass.order, Entry::kMin);

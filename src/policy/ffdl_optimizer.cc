@@ -1,9 +1,11 @@
-// FfDLOptimizer (MASCOTS'20): admit by submit time each job whose minimum fits beside those admitted before it, then
-// the exact maximum of the sum of speed-ups; among equal optima the fewest GPUs, then more to the earlier job.
+// FfDLOptimizer (MASCOTS'20): admit by submit time each job whose minimum fits beside those admitted before
+// it, then the exact maximum of the sum of speed-ups; among equal optima the fewest GPUs, then more to the
+// earlier job.
 //
-// Where every curve is concave over consecutive sizes and all workers are of one width, taking the largest gain first
-// is exact and costs O(J log J + K log J). Everything else is a multiple-choice knapsack (knapsack.h), slower, and
-// bounded in work: if the bound is hit, the note of the answer gives the gap to the optimum.
+// Where every curve is concave over consecutive sizes and all workers are of one width, taking the largest
+// gain first is exact and costs O(J log J + K log J). Everything else is a multiple-choice knapsack
+// (knapsack.h), slower, and bounded in work: if the bound is hit, the note of the answer gives the gap to the
+// optimum.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -25,7 +27,8 @@ double SolveAsKnapsack(Ledger& ledger, const std::vector<JobIndex>& admitted) {
   int unit = 0;  // greatest common divisor of all weights
   for (std::size_t k = 0; k < admitted.size(); ++k) {
     const Job& job = ledger.job(admitted[k]);
-    // A size that a smaller one equals or beats is never part of the answer: the chain of better sizes is enough.
+    // A size that a smaller one equals or beats is never part of the answer: the chain of better sizes is
+    // enough.
     for (int at = 0; at >= 0; at = job.curve->NextBetter(at)) {
       const int extra = job.gpus(job.curve->size(at) - job.min);
       if (extra > ledger.free()) break;
@@ -50,7 +53,8 @@ class FfdlOptimizer final : public Policy {
   Allocation Allocate(const Snapshot& snapshot) const override {
     Ledger ledger(snapshot);
     auto order = ledger.Admission([](JobIndex) { return Ledger::Keys{}; });
-    ledger.Admit(order, [](const Job& job) { return job.min; }, ReasonCode::kOptimum);
+    ledger.Admit(
+        order, [](const Job& job) { return job.min; }, ReasonCode::kOptimum);
 
     std::vector<JobIndex> admitted;
     std::copy_if(ledger.jobs().begin(), ledger.jobs().end(), std::back_inserter(admitted),
@@ -67,13 +71,16 @@ class FfdlOptimizer final : public Policy {
       gap = SolveAsKnapsack(ledger, admitted);
     }
     Allocation allocation = std::move(ledger).Finish(std::move(order), Entry::kMin);
-    if (gap > 0) allocation.note = fmt::format("FfDLOptimizer: sum of speed-ups within {:.3g} of the optimum", gap);
+    if (gap > 0)
+      allocation.note = fmt::format("FfDLOptimizer: sum of speed-ups within {:.3g} of the optimum", gap);
     return allocation;
   }
 };
 
 }  // namespace
 
-std::unique_ptr<Policy> MakeFfdlOptimizer() { return std::make_unique<FfdlOptimizer>(); }
+std::unique_ptr<Policy> MakeFfdlOptimizer() {
+  return std::make_unique<FfdlOptimizer>();
+}
 
 }  // namespace voda

@@ -12,13 +12,16 @@ class Fifo final : public Policy {
   Allocation Allocate(const Snapshot& snapshot) const override {
     Ledger ledger(snapshot);
     auto order = ledger.Admission([](JobIndex) { return Ledger::Keys{}; });
-    ledger.Admit(order, [](const Job& job) { return job.num; }, ReasonCode::kRunsAtNum);
+    ledger.Admit(
+        order, [](const Job& job) { return job.num; }, ReasonCode::kRunsAtNum);
     return std::move(ledger).Finish(std::move(order), Entry::kNum);
   }
 };
 
 }  // namespace
 
-std::unique_ptr<Policy> MakeFifo() { return std::make_unique<Fifo>(); }
+std::unique_ptr<Policy> MakeFifo() {
+  return std::make_unique<Fifo>();
+}
 
 }  // namespace voda

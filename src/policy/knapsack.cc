@@ -72,7 +72,8 @@ std::vector<int> Hull(const KnapsackItem& item) {
   };
   std::vector<int> hull;
   for (int o = 0; o < static_cast<int>(item.size()); ++o) {
-    while (hull.size() >= 2 && slope(hull[hull.size() - 2], hull.back()) <= slope(hull.back(), o)) hull.pop_back();
+    while (hull.size() >= 2 && slope(hull[hull.size() - 2], hull.back()) <= slope(hull.back(), o))
+      hull.pop_back();
     hull.push_back(o);
   }
   return hull;
@@ -90,7 +91,9 @@ Relaxation Relax(const std::vector<KnapsackItem>& items, int capacity) {
     double slope;
     int item;
     int at;  // position in the hull that the step starts from
-    bool operator<(const Step& other) const { return slope != other.slope ? slope < other.slope : item > other.item; }
+    bool operator<(const Step& other) const {
+      return slope != other.slope ? slope < other.slope : item > other.item;
+    }
   };
   std::vector<std::vector<int>> hulls;
   hulls.reserve(items.size());
@@ -98,8 +101,10 @@ Relaxation Relax(const std::vector<KnapsackItem>& items, int capacity) {
   const auto push = [&](int item, int at) {
     const auto& hull = hulls[static_cast<std::size_t>(item)];
     if (at + 1 >= static_cast<int>(hull.size())) return;
-    const auto& from = items[static_cast<std::size_t>(item)][static_cast<std::size_t>(hull[static_cast<std::size_t>(at)])];
-    const auto& to = items[static_cast<std::size_t>(item)][static_cast<std::size_t>(hull[static_cast<std::size_t>(at) + 1])];
+    const auto& from =
+        items[static_cast<std::size_t>(item)][static_cast<std::size_t>(hull[static_cast<std::size_t>(at)])];
+    const auto& to = items[static_cast<std::size_t>(item)]
+                          [static_cast<std::size_t>(hull[static_cast<std::size_t>(at) + 1])];
     steps.push({(to.value - from.value) / (to.weight - from.weight), item, at});
   };
   for (const KnapsackItem& item : items) {
@@ -118,7 +123,8 @@ Relaxation Relax(const std::vector<KnapsackItem>& items, int capacity) {
     const auto item = static_cast<std::size_t>(step.item);
     const int from = hulls[item][static_cast<std::size_t>(step.at)];
     const int to = hulls[item][static_cast<std::size_t>(step.at) + 1];
-    const int weight = items[item][static_cast<std::size_t>(to)].weight - items[item][static_cast<std::size_t>(from)].weight;
+    const int weight =
+        items[item][static_cast<std::size_t>(to)].weight - items[item][static_cast<std::size_t>(from)].weight;
     if (weight > left) {
       if (!broken) result.price = step.slope;
       broken = true;
@@ -142,7 +148,8 @@ Relaxation Relax(const std::vector<KnapsackItem>& items, int capacity) {
 
 KnapsackAnswer SolveKnapsack(const std::vector<KnapsackItem>& items, int capacity, std::int64_t work) {
   VODA_CHECK(capacity >= 0);
-  for (const KnapsackItem& item : items) VODA_CHECK(!item.empty() && item.front().weight == 0 && item.size() < 65536);
+  for (const KnapsackItem& item : items)
+    VODA_CHECK(!item.empty() && item.front().weight == 0 && item.size() < 65536);
   constexpr std::int64_t kSmall = 300'000;
   if (ProgrammeWork(items, capacity) <= std::min(work, kSmall)) return {Programme(items, capacity), 0};
 
@@ -195,7 +202,8 @@ KnapsackAnswer SolveKnapsack(const std::vector<KnapsackItem>& items, int capacit
         kept.push_back(item[o]);
         from.push_back(static_cast<int>(o));
       }
-      // Weights count from the lightest option that is left, so that the programme is no wider than it must be.
+      // Weights count from the lightest option that is left, so that the programme is no wider than it must
+      // be.
       const int light = kept.front().weight;
       for (KnapsackOption& option : kept) option.weight -= light;
       lightest += light;
@@ -219,7 +227,8 @@ KnapsackAnswer SolveKnapsack(const std::vector<KnapsackItem>& items, int capacit
       answer.choice = std::move(choice);
     }
     const double proven = std::max(0.0, relaxed.bound - incumbent) + margin;
-    if (core_size == by_loss.size() || least[static_cast<std::size_t>(by_loss[core_size])] > proven) return answer;
+    if (core_size == by_loss.size() || least[static_cast<std::size_t>(by_loss[core_size])] > proven)
+      return answer;
   }
   const double gap = relaxed.bound - incumbent;
   answer.gap = gap > margin ? gap : 0;

@@ -1,12 +1,14 @@
-// The multiple-choice knapsack behind FfDLOptimizer: one option for each item, the weights together at most the
-// capacity, the largest sum of values; among equal sums the least weight, then more weight to the earlier item.
+// The multiple-choice knapsack behind FfDLOptimizer: one option for each item, the weights together at most
+// the capacity, the largest sum of values; among equal sums the least weight, then more weight to the earlier
+// item.
 //
-// How: an exact dynamic programme where that is cheap. Otherwise the linear relaxation (concave hulls, largest slope
-// first) gives an upper bound and, at its price per unit of weight, the loss of every option that deviates from it; no
-// option whose loss exceeds bound minus incumbent can be part of an optimum. The programme then runs over the few items
-// that are left (the core), which grows until nothing outside it can matter: an exact answer with its proof. Work is
-// bounded; where the bound is reached first, `gap` says how far from the optimum the answer can be.
-// Sums are doubles compared as they are; the bound's own rounding is covered by a margin of 1e-9.
+// How: an exact dynamic programme where that is cheap. Otherwise the linear relaxation (concave hulls,
+// largest slope first) gives an upper bound and, at its price per unit of weight, the loss of every option
+// that deviates from it; no option whose loss exceeds bound minus incumbent can be part of an optimum. The
+// programme then runs over the few items that are left (the core), which grows until nothing outside it can
+// matter: an exact answer with its proof. Work is bounded; where the bound is reached first, `gap` says how
+// far from the optimum the answer can be. Sums are doubles compared as they are; the bound's own rounding is
+// covered by a margin of 1e-9.
 #pragma once
 
 #include <cstdint>

@@ -15,8 +15,9 @@ LasPass RankByService(const Ledger& ledger, const Snapshot& snapshot, const LasO
       pass.promoted.push_back(i);
       continue;
     }
-    const auto reached = std::upper_bound(options.thresholds.begin(), options.thresholds.end(),
-                                          job.attained_gpu_seconds) - options.thresholds.begin();
+    const auto reached =
+        std::upper_bound(options.thresholds.begin(), options.thresholds.end(), job.attained_gpu_seconds) -
+        options.thresholds.begin();
     pass.queue[static_cast<std::size_t>(i)] = static_cast<int>(reached);
   }
   pass.order = ledger.Admission([&](JobIndex i) {
@@ -39,13 +40,15 @@ double NextQueueChange(const Snapshot& snapshot, const Allocation& allocation, c
     if (gpus > 0) {
       const double attained = promoted[at] ? 0 : job.attained_gpu_seconds;
       const auto queue = static_cast<std::size_t>(pass.queue[at]);
-      if (queue < options.thresholds.size()) wait = std::min(wait, (options.thresholds[queue] - attained) / gpus);
+      if (queue < options.thresholds.size())
+        wait = std::min(wait, (options.thresholds[queue] - attained) / gpus);
     } else if (!promoted[at] && (job.first_start || !job.workers.empty())) {
       const double due = options.knob * job.running_seconds - job.waiting_seconds;
       if (due > 0) wait = std::min(wait, due);
     }
   }
-  // Whole milliseconds, upwards: a wake that comes a rounding error early would change nothing and be asked for again.
+  // Whole milliseconds, upwards: a wake that comes a rounding error early would change nothing and be asked
+  // for again.
   return wait == kNever ? kNever : (std::ceil((snapshot.now + wait) * 1000) + 1) / 1000;
 }
 

@@ -1,7 +1,8 @@
 // Discretised two-dimensional least attained service, the part that Tiresias and ElasticTiresias share.
 //
-// A job's queue is the number of thresholds (GPU-seconds) that its attained service has reached. A job that started
-// before, holds nothing and has waited `knob` times as long as it ran is promoted: first queue, counters anew.
+// A job's queue is the number of thresholds (GPU-seconds) that its attained service has reached. A job that
+// started before, holds nothing and has waited `knob` times as long as it ran is promoted: first queue,
+// counters anew.
 #pragma once
 
 #include <vector>
@@ -16,15 +17,15 @@ struct LasOptions {
 };
 
 struct LasPass {
-  std::vector<JobIndex> order;     // queue, first start (never started last), submit time; priority before all
-  std::vector<int> queue;          // per job of the snapshot
+  std::vector<JobIndex> order;  // queue, first start (never started last), submit time; priority before all
+  std::vector<int> queue;       // per job of the snapshot
   std::vector<JobIndex> promoted;  // in (submit time, name) order
 };
 
 LasPass RankByService(const Ledger& ledger, const Snapshot& snapshot, const LasOptions& options);
 
-// When the queues may change without an event if the jobs hold what the allocation says: the next demotion of a
-// running job or promotion of a waiting one.
+// When the queues may change without an event if the jobs hold what the allocation says: the next demotion of
+// a running job or promotion of a waiting one.
 double NextQueueChange(const Snapshot& snapshot, const Allocation& allocation, const LasPass& pass,
                        const LasOptions& options);
 

@@ -47,7 +47,8 @@ Ledger::Ledger(const Snapshot& snapshot)
     }
     const int seats = ready.For(job);
     if (seats >= job.min) {
-      one_priority_ = one_priority_ && (jobs_.empty() || job.priority == snapshot.job(jobs_.front()).priority);
+      one_priority_ =
+          one_priority_ && (jobs_.empty() || job.priority == snapshot.job(jobs_.front()).priority);
       jobs_.push_back(i);
     } else {
       reason(i) = {.code = ReasonCode::kNeverFits, .needs = job.gpus(job.min), .free = seats};
@@ -126,7 +127,8 @@ void Ledger::Admit(const std::vector<JobIndex>& order, const std::function<int(c
     const Job& candidate = job(i);
     const int workers = workers_of(candidate);
     const int needs = candidate.gpus(workers);
-    reason(i) = {.code = ReasonCode::kWaits, .needs = needs, .free = free_, .jobs_ahead = served, .ahead = last};
+    reason(i) = {
+        .code = ReasonCode::kWaits, .needs = needs, .free = free_, .jobs_ahead = served, .ahead = last};
     if (needs > free_) continue;
     Put(i, candidate.curve->IndexOf(workers), code);
     ++served;
@@ -147,7 +149,9 @@ bool Ledger::StepFits(JobIndex index) const {
   return gpus > 0 && gpus <= free_;
 }
 
-void Ledger::Step(JobIndex index) { Put(index, job(index).curve->NextBetter(at(index)), ReasonCode::kGrew); }
+void Ledger::Step(JobIndex index) {
+  Put(index, job(index).curve->NextBetter(at(index)), ReasonCode::kGrew);
+}
 
 Allocation Ledger::Finish(std::vector<JobIndex> order, Entry entry) && {
   for (const JobIndex i : jobs_) allocation_.workers[static_cast<std::size_t>(i)] = workers(i);

@@ -1,5 +1,5 @@
-// Ledger: what every policy keeps while it hands out GPUs: the jobs that can run at all, in an order, the GPUs still
-// free, the size each job holds so far and why.
+// Ledger: what every policy keeps while it hands out GPUs: the jobs that can run at all, in an order, the
+// GPUs still free, the size each job holds so far and why.
 #pragma once
 
 #include <functional>
@@ -12,8 +12,8 @@ namespace voda {
 
 class Ledger {
  public:
-  // Sets aside, with that reason, the jobs whose minimum cannot be seated on the empty cluster and those that are not
-  // to be offered anything (Job::aside).
+  // Sets aside, with that reason, the jobs whose minimum cannot be seated on the empty cluster and those that
+  // are not to be offered anything (Job::aside).
   explicit Ledger(const Snapshot& snapshot);
 
   int capacity() const { return capacity_; }
@@ -40,7 +40,8 @@ class Ledger {
 
   // Puts the job at this size of its curve (-1: none) and settles the GPUs.
   void Put(JobIndex job, int index, ReasonCode reason);
-  // In the order given, the size `workers_of` names to each job that fits; the others wait, with who is ahead.
+  // In the order given, the size `workers_of` names to each job that fits; the others wait, with who is
+  // ahead.
   void Admit(const std::vector<JobIndex>& order, const std::function<int(const Job&)>& workers_of,
              ReasonCode reason);
 

@@ -69,8 +69,10 @@ MadePolicy Plain(const PolicyOptions&) {
   return kMake();
 }
 
-const OptionInfo kThreshold{"threshold", "3600", "GPU-seconds at which a job moves to the next queue; several as 3600,36000"};
-const OptionInfo kKnob{"knob", "8", "a stopped job is promoted once it has waited this many times its running time"};
+const OptionInfo kThreshold{"threshold", "3600",
+                            "GPU-seconds at which a job moves to the next queue; several as 3600,36000"};
+const OptionInfo kKnob{"knob", "8",
+                       "a stopped job is promoted once it has waited this many times its running time"};
 
 }  // namespace
 
@@ -80,13 +82,24 @@ const std::vector<PolicyInfo>& Policies() {
       {"FIFO", "by submit time, each job at the size it asked for", {}, Plain<MakeFifo>},
       {"ElasticFIFO", "by submit time, minima first, then one step each in turn", {}, Plain<MakeElasticFifo>},
       {"SRJF", "shortest remaining time first, each job at the size it asked for", {}, Plain<MakeSrjf>},
-      {"ElasticSRJF", "shortest remaining time first, minima, then one step each in turn", {}, Plain<MakeElasticSrjf>},
-      {"Tiresias", "least attained service first, in queues; needs no estimates", {kThreshold, kKnob}, TiresiasFrom},
+      {"ElasticSRJF",
+       "shortest remaining time first, minima, then one step each in turn",
+       {},
+       Plain<MakeElasticSrjf>},
+      {"Tiresias",
+       "least attained service first, in queues; needs no estimates",
+       {kThreshold, kKnob},
+       TiresiasFrom},
       {"ElasticTiresias",
        "Tiresias that shrinks when many wait and grows by the best gain per GPU",
-       {kThreshold, kKnob, {"compaction", "10", "more waiting jobs than this shrink those outside the first queue"}},
+       {kThreshold,
+        kKnob,
+        {"compaction", "10", "more waiting jobs than this shrink those outside the first queue"}},
        ElasticTiresiasFrom},
-      {"FfDLOptimizer", "the largest sum of speed-ups over the jobs admitted by submit time", {}, Plain<MakeFfdlOptimizer>},
+      {"FfDLOptimizer",
+       "the largest sum of speed-ups over the jobs admitted by submit time",
+       {},
+       Plain<MakeFfdlOptimizer>},
       {"AFS-L", "each step where it shortens completion times most, two jobs at a time", {}, Plain<MakeAfsL>},
   };
   return table;
@@ -94,7 +107,8 @@ const std::vector<PolicyInfo>& Policies() {
 
 MadePolicy MakePolicy(std::string_view name, const PolicyOptions& options) {
   const auto& table = Policies();
-  const auto info = std::find_if(table.begin(), table.end(), [&](const PolicyInfo& entry) { return entry.name == name; });
+  const auto info =
+      std::find_if(table.begin(), table.end(), [&](const PolicyInfo& entry) { return entry.name == name; });
   if (info == table.end()) {
     std::vector<std::string_view> names;
     for (const PolicyInfo& entry : table) names.push_back(entry.name);
@@ -107,8 +121,9 @@ MadePolicy MakePolicy(std::string_view name, const PolicyOptions& options) {
     if (known == complete.end()) {
       std::vector<std::string_view> names;
       for (const OptionInfo& option : info->options) names.push_back(option.name);
-      return Error{fmt::format("unknown option \"{}\" of {}; {}", key, name,
-                               names.empty() ? "it has none" : fmt::format("known are {}", fmt::join(names, ", ")))};
+      return Error{
+          fmt::format("unknown option \"{}\" of {}; {}", key, name,
+                      names.empty() ? "it has none" : fmt::format("known are {}", fmt::join(names, ", ")))};
     }
     known->second = value;
   }

@@ -13,7 +13,8 @@ class Tiresias final : public Policy {
   Allocation Allocate(const Snapshot& snapshot) const override {
     Ledger ledger(snapshot);
     LasPass pass = RankByService(ledger, snapshot, options_);
-    ledger.Admit(pass.order, [](const Job& job) { return job.num; }, ReasonCode::kRunsAtNum);
+    ledger.Admit(
+        pass.order, [](const Job& job) { return job.num; }, ReasonCode::kRunsAtNum);
     Allocation allocation = std::move(ledger).Finish(pass.order, Entry::kNum);
     allocation.wake_at = NextQueueChange(snapshot, allocation, pass, options_);
     allocation.promoted = std::move(pass.promoted);
@@ -26,6 +27,8 @@ class Tiresias final : public Policy {
 
 }  // namespace
 
-std::unique_ptr<Policy> MakeTiresias(LasOptions options) { return std::make_unique<Tiresias>(std::move(options)); }
+std::unique_ptr<Policy> MakeTiresias(LasOptions options) {
+  return std::make_unique<Tiresias>(std::move(options));
+}
 
 }  // namespace voda

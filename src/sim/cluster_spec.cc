@@ -21,7 +21,8 @@ constexpr std::int64_t kMaxGpus = std::int64_t{1} << 30;
 std::optional<int> Whole(std::string_view text, int low, int high) {
   int value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || value < low || value > high) return std::nullopt;
+  if (error != std::errc() || end != text.data() + text.size() || value < low || value > high)
+    return std::nullopt;
   return value;
 }
 
@@ -38,9 +39,10 @@ Result<std::vector<Node>> ParseCluster(std::string_view text) {
     const auto gpus = times < part.size() ? Whole(part.substr(times + 1), 1, kMaxNodeGpus) : std::nullopt;
     gpus_total += count && gpus ? std::int64_t{*count} * *gpus : 0;
     if (!count || !gpus || static_cast<int>(sizes.size()) + *count > kMaxNodes || gpus_total > kMaxGpus) {
-      return Error{fmt::format("cluster \"{}\": \"{}\" is not NODESxGPUS; write 3x4 for 3 nodes of 4 GPUs, or 2x8,1x4 "
-                               "(at most {} nodes, {} GPUs each, {} together)",
-                               text, part, kMaxNodes, kMaxNodeGpus, kMaxGpus)};
+      return Error{
+          fmt::format("cluster \"{}\": \"{}\" is not NODESxGPUS; write 3x4 for 3 nodes of 4 GPUs, or 2x8,1x4 "
+                      "(at most {} nodes, {} GPUs each, {} together)",
+                      text, part, kMaxNodes, kMaxNodeGpus, kMaxGpus)};
     }
     sizes.insert(sizes.end(), static_cast<std::size_t>(*count), *gpus);
     at = comma + 1;
@@ -49,7 +51,8 @@ Result<std::vector<Node>> ParseCluster(std::string_view text) {
   const std::size_t digits = std::to_string(sizes.size() - 1).size();
   std::vector<Node> nodes;
   nodes.reserve(sizes.size());
-  for (std::size_t i = 0; i < sizes.size(); ++i) nodes.push_back({.name = fmt::format("n{:0{}}", i, digits), .gpus = sizes[i]});
+  for (std::size_t i = 0; i < sizes.size(); ++i)
+    nodes.push_back({.name = fmt::format("n{:0{}}", i, digits), .gpus = sizes[i]});
   return nodes;
 }
 
@@ -82,7 +85,8 @@ Result<std::vector<NodeChange>> ReadNodeChanges(const std::string& path) {
     changes.push_back(std::move(change));
   }
   if (reader->failed()) return reader->error();
-  std::stable_sort(changes.begin(), changes.end(), [](const NodeChange& a, const NodeChange& b) { return a.time < b.time; });
+  std::stable_sort(changes.begin(), changes.end(),
+                   [](const NodeChange& a, const NodeChange& b) { return a.time < b.time; });
   return changes;
 }
 

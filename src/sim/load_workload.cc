@@ -7,8 +7,8 @@
 #include <string_view>
 #include <utility>
 
-#include "sim/csv.h"
 #include "sim/assets.h"
+#include "sim/csv.h"
 #include "sim/generate.h"
 #include "sim/profile.h"
 #include "sim/traces.h"

@@ -20,8 +20,8 @@ struct JobResult {
   double submit_time = 0;
   int gpus_per_worker = 1;
   std::optional<double> first_start;
-  std::optional<double> end;  // absent: it never completed (its minimum can never be seated)
-  double waiting_seconds = 0; // holding nothing, between submission and end
+  std::optional<double> end;   // absent: it never completed (its minimum can never be seated)
+  double waiting_seconds = 0;  // holding nothing, between submission and end
   double gpu_seconds = 0;
   int rescales = 0;
   int preemptions = 0;

@@ -44,7 +44,9 @@ SimCluster::SimCluster(const Workload& workload, ChangeCosts costs, bool keep_hi
   }
 }
 
-int SimCluster::IndexOf(const std::string& name) const { return index_.at(name); }
+int SimCluster::IndexOf(const std::string& name) const {
+  return index_.at(name);
+}
 
 void SimCluster::Execute(const Action& action, const std::vector<Node>&) {
   collected_.emplace_back(action, IndexOf(action.job));
@@ -58,15 +60,20 @@ std::vector<ActionId> SimCluster::Apply(double now) {
     JobResult& result = results_[static_cast<std::size_t>(job)];
     double stall = action.moved > 0 ? truth.migration_cost.value_or(costs_.migration) : 0;
     switch (action.kind) {
-      case ActionKind::kHalt: ++result.preemptions; break;
-      case ActionKind::kStart: stall = std::max(stall, truth.start_cost.value_or(costs_.start)); break;
+      case ActionKind::kHalt:
+        ++result.preemptions;
+        break;
+      case ActionKind::kStart:
+        stall = std::max(stall, truth.start_cost.value_or(costs_.start));
+        break;
       case ActionKind::kShrink:
       case ActionKind::kGrow:
         ++result.rescales;
         stall = std::max(stall, truth.rescale_cost.value_or(costs_.rescale));
         break;
       case ActionKind::kVacate:
-      case ActionKind::kMove: break;
+      case ActionKind::kMove:
+        break;
     }
     result.migrated_workers += action.moved;
     Change(job, std::move(action.workers), stall, now);
@@ -75,7 +82,8 @@ std::vector<ActionId> SimCluster::Apply(double now) {
 }
 
 void SimCluster::Submitted(int job) {
-  if (keep_history_) results_[static_cast<std::size_t>(job)].history.push_back({at(job).job->submit_time, 0, 0});
+  if (keep_history_)
+    results_[static_cast<std::size_t>(job)].history.push_back({at(job).job->submit_time, 0, 0});
 }
 
 void SimCluster::Seat(int job, std::vector<NodeIndex> workers, double now) {
@@ -123,7 +131,8 @@ void SimCluster::Change(int job, std::vector<NodeIndex> workers, double stall, d
   const double until = now + stall;
   runtime.stalled_until = runtime.changed_at == now ? std::max(runtime.stalled_until, until) : until;
   runtime.changed_at = now;
-  const bool whole = after > 0 && std::find(runtime.workers.begin(), runtime.workers.end(), kNoNode) == runtime.workers.end();
+  const bool whole = after > 0 && std::find(runtime.workers.begin(), runtime.workers.end(), kNoNode) ==
+                                      runtime.workers.end();
   runtime.rate = whole ? TrueSpeedup(*runtime.job, runtime.workers) : 0;
   const double epoch = runtime.job->work_seconds / runtime.job->epochs;
   runtime.clean_from = static_cast<int>(std::ceil(runtime.done / epoch - 1e-9));

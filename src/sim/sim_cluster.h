@@ -1,5 +1,5 @@
-// SimCluster: the simulated cluster behind the Cluster port. Jobs progress by their true speed-up for their size and the
-// nodes they span; a change stalls a job, its GPUs held meanwhile; stopping loses no progress.
+// SimCluster: the simulated cluster behind the Cluster port. Jobs progress by their true speed-up for their
+// size and the nodes they span; a change stalls a job, its GPUs held meanwhile; stopping loses no progress.
 #pragma once
 
 #include <cstdint>
@@ -35,7 +35,8 @@ class SimCluster final : public Cluster {
   void Seat(int job, std::vector<NodeIndex> workers, double now);
   // Jobs with workers there make no progress until they are placed anew.
   void NodeLost(NodeIndex node, double now);
-  // The node is back, but not the workers it had: returns the jobs that still counted on them, with what they hold.
+  // The node is back, but not the workers it had: returns the jobs that still counted on them, with what they
+  // hold.
   std::vector<std::pair<int, std::vector<NodeIndex>>> NodeBack(NodeIndex node);
 
   // The earliest completion, or infinity.
@@ -45,7 +46,8 @@ class SimCluster final : public Cluster {
 
   // Progress of a running or waiting job.
   double RemainingWork(int job, double now) const;
-  // Whole epochs that began and ended at the present size since they were last asked for, and the seconds of one.
+  // Whole epochs that began and ended at the present size since they were last asked for, and the seconds of
+  // one.
   struct Epochs {
     int workers = 0;
     int count = 0;
@@ -64,22 +66,24 @@ class SimCluster final : public Cluster {
   struct Runtime {
     const WorkloadJob* job = nullptr;
     std::vector<NodeIndex> workers;
-    double done = 0;        // seconds of work on one worker
-    double rate = 0;        // of progress, once the stall is over
+    double done = 0;  // seconds of work on one worker
+    double rate = 0;  // of progress, once the stall is over
     double stalled_until = 0;
     double updated_at = 0;
     double changed_at = -1;
     double held_since = 0;
-    int clean_from = 0;     // epochs before this one were cut by a change
-    int reported = 0;       // epochs handed out by TakeEpochs
+    int clean_from = 0;  // epochs before this one were cut by a change
+    int reported = 0;    // epochs handed out by TakeEpochs
     std::uint32_t version = 0;
-    int running_at = -1;    // position in running_
+    int running_at = -1;  // position in running_
   };
   struct Due {
     double time;
     int job;
     std::uint32_t version;
-    bool operator>(const Due& other) const { return time != other.time ? time > other.time : job > other.job; }
+    bool operator>(const Due& other) const {
+      return time != other.time ? time > other.time : job > other.job;
+    }
   };
 
   Runtime& at(int job) { return runtimes_[static_cast<std::size_t>(job)]; }

@@ -45,7 +45,8 @@ class Estimates {
     MetricsUpdated news;
     if (mode_ == EstimateMode::kOracle) {
       for (const int job : cluster_.running()) {
-        news.entries.push_back({workload_.jobs[static_cast<std::size_t>(job)].name, nullptr, cluster_.RemainingWork(job, now)});
+        news.entries.push_back(
+            {workload_.jobs[static_cast<std::size_t>(job)].name, nullptr, cluster_.RemainingWork(job, now)});
       }
       return news;
     }
@@ -62,7 +63,8 @@ class Estimates {
       }
       if (mode_ == EstimateMode::kLinear) continue;
       for (int i = 0; i < std::min(epochs.count, 3); ++i) {  // in the simulation they are all alike
-        if (collector_.Epoch(truth.category, epochs.workers, epochs.seconds)) changed.push_back(truth.category);
+        if (collector_.Epoch(truth.category, epochs.workers, epochs.seconds))
+          changed.push_back(truth.category);
       }
     }
     std::sort(changed.begin(), changed.end());
@@ -166,7 +168,7 @@ class Simulation {
     result.rounds = static_cast<int>(scheduler_.state().rounds);
     result.usage = std::move(usage_);
     result.jobs = std::move(cluster_.results());
-    result.gpu_utilization = capacity_seconds_ > 0 ? used_seconds_ / capacity_seconds_ : 0;
+    result.gpu_utilization = at_last_end_.capacity > 0 ? at_last_end_.used / at_last_end_.capacity : 0;
     Summarize(result, std::move(decision_ms_));
     return result;
   }
@@ -180,8 +182,10 @@ class Simulation {
  private:
   double NextTime() {
     double next = cluster_.NextCompletion();
-    if (next_arrival_ < workload_.jobs.size()) next = std::min(next, workload_.jobs[next_arrival_].submit_time);
-    if (next_node_ < config_.node_changes.size()) next = std::min(next, config_.node_changes[next_node_].time);
+    if (next_arrival_ < workload_.jobs.size())
+      next = std::min(next, workload_.jobs[next_arrival_].submit_time);
+    if (next_node_ < config_.node_changes.size())
+      next = std::min(next, config_.node_changes[next_node_].time);
     // Where nothing runs and nothing will come, waiting changes nothing: whatever fitted has been started.
     const bool dead = next == kNever && cluster_.running().empty() && !scheduler_.state().dirty;
     if (dead) return kNever;
@@ -192,19 +196,22 @@ class Simulation {
   void Integrate(double until) {
     const double passed = until - now_;
     if (passed <= 0 || !started_) return;
-    used_seconds_ += passed * cluster_.gpus_used();
-    capacity_seconds_ += passed * capacity_;
+    so_far_.used += passed * cluster_.gpus_used();
+    so_far_.capacity += passed * capacity_;
   }
 
   void Deliver() {
     for (const int job : cluster_.Complete(now_)) {
       ++completed_;
+      at_last_end_ = so_far_;
       scheduler_.Handle(JobCompleted{workload_.jobs[static_cast<std::size_t>(job)].name}, now_);
     }
-    for (; next_node_ < config_.node_changes.size() && config_.node_changes[next_node_].time <= now_; ++next_node_) {
+    for (; next_node_ < config_.node_changes.size() && config_.node_changes[next_node_].time <= now_;
+         ++next_node_) {
       ChangeNode(config_.node_changes[next_node_].event);
     }
-    for (; next_arrival_ < workload_.jobs.size() && workload_.jobs[next_arrival_].submit_time <= now_; ++next_arrival_) {
+    for (; next_arrival_ < workload_.jobs.size() && workload_.jobs[next_arrival_].submit_time <= now_;
+         ++next_arrival_) {
       const WorkloadJob& truth = workload_.jobs[next_arrival_];
       Job job = Submission(truth, config_.costs);
       estimates_.Describe(static_cast<int>(next_arrival_), job);
@@ -215,7 +222,9 @@ class Simulation {
   }
 
   void ChangeNode(const Event& event) {
-    const auto lost = [&](std::size_t n) { return scheduler_.state().world.nodes[n].state == NodeState::kLost; };
+    const auto lost = [&](std::size_t n) {
+      return scheduler_.state().world.nodes[n].state == NodeState::kLost;
+    };
     std::vector<bool> before;
     for (std::size_t n = 0; n < scheduler_.state().world.nodes.size(); ++n) before.push_back(lost(n));
     scheduler_.Handle(event, now_);
@@ -262,7 +271,8 @@ class Simulation {
     const UsagePoint point{now_, capacity_, cluster_.gpus_used()};
     if (!usage_.empty() && usage_.back().from == now_) {
       usage_.back() = point;
-    } else if (usage_.empty() || usage_.back().used != point.used || usage_.back().capacity != point.capacity) {
+    } else if (usage_.empty() || usage_.back().used != point.used ||
+               usage_.back().capacity != point.capacity) {
       usage_.push_back(point);
     }
   }
@@ -279,8 +289,12 @@ class Simulation {
   bool started_ = false;
   int completed_ = 0;
   int capacity_ = 0;
-  double used_seconds_ = 0;
-  double capacity_seconds_ = 0;
+  struct GpuSeconds {
+    double used = 0;
+    double capacity = 0;
+  };
+  GpuSeconds so_far_;
+  GpuSeconds at_last_end_;  // rounds and node changes after the last job ended do not count
   std::vector<UsagePoint> usage_;
   std::vector<float> decision_ms_;
 };
@@ -301,7 +315,8 @@ RunResult Simulate(const Workload& workload, const SimulationConfig& config, std
                    std::unique_ptr<Policy> policy) {
   Simulation simulation(workload, config, std::move(policy));
   const double first = workload.jobs.empty() ? 0 : workload.jobs.front().submit_time;
-  simulation.AddNodes(config.node_changes.empty() ? first : std::min(first, config.node_changes.front().time));
+  simulation.AddNodes(config.node_changes.empty() ? first
+                                                  : std::min(first, config.node_changes.front().time));
   simulation.Run();
   return simulation.Result(std::move(algorithm));
 }
@@ -345,7 +360,8 @@ std::vector<std::optional<double>> ForecastStarts(const State& state, const Poli
   if (waiting > 0) {
     forward.Run([&] {
       for (std::size_t i = 0; i < starts.size(); ++i) {
-        if (starts[i] || !state.world.jobs[i].workers.empty() || state.world.jobs[i].aside != Aside::kNo) continue;
+        if (starts[i] || !state.world.jobs[i].workers.empty() || state.world.jobs[i].aside != Aside::kNo)
+          continue;
         starts[i] = forward.cluster().result(static_cast<int>(i)).first_start;
         if (starts[i]) ++started;
       }

@@ -1,5 +1,6 @@
-// Simulation: the scheduler itself (src/core) on a virtual clock and a simulated cluster. Event-driven: idle time costs
-// nothing. The same workload, configuration and policy give the same result to the last bit, decision times aside.
+// Simulation: the scheduler itself (src/core) on a virtual clock and a simulated cluster. Event-driven: idle
+// time costs nothing. The same workload, configuration and policy give the same result to the last bit,
+// decision times aside.
 #pragma once
 
 #include <functional>
@@ -46,8 +47,9 @@ struct SimulationConfig {
 RunResult Simulate(const Workload& workload, const SimulationConfig& config, std::string algorithm,
                    std::unique_ptr<Policy> policy);
 
-// When each waiting job of the state would start if the estimates were true and nothing else happened: the core run
-// forward from here. In the order of state.world.jobs; absent for jobs that run already or would never start.
+// When each waiting job of the state would start if the estimates were true and nothing else happened: the
+// core run forward from here. In the order of state.world.jobs; absent for jobs that run already or would
+// never start.
 std::vector<std::optional<double>> ForecastStarts(const State& state, const Policy& policy, double now);
 
 }  // namespace voda::sim

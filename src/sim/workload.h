@@ -30,10 +30,10 @@ struct WorkloadJob {
   int gpus_per_worker = 1;
   int priority = 0;
   bool preemptible = true;
-  CurvePtr curve;                           // allowed sizes and their true speed-up, packed on as few nodes as possible
-  std::shared_ptr<const SpanTable> spans;   // null: spreading over nodes costs nothing
-  double work_seconds = 0;                  // on one worker, without stalls
-  int epochs = 1;                           // equal pieces of the work; progress is reported at the end of each
+  CurvePtr curve;  // allowed sizes and their true speed-up, packed on as few nodes as possible
+  std::shared_ptr<const SpanTable> spans;  // null: spreading over nodes costs nothing
+  double work_seconds = 0;                 // on one worker, without stalls
+  int epochs = 1;  // equal pieces of the work; progress is reported at the end of each
   // Seconds without progress per change; where absent the simulation's own.
   std::optional<double> start_cost;
   std::optional<double> rescale_cost;

@@ -1,8 +1,8 @@
 // Whole-system simulation by seed: the real scheduler on a cluster that fails in every way we know of.
 //
-// Safety: with faults that never stop, what must never happen does not. Liveness: once they stop, the cluster becomes
-// what the plan says, then nothing more is written, and every job that fits completes.
-// VODA_SEEDS sets the number of seeds, VODA_SEED runs a single one.
+// Safety: with faults that never stop, what must never happen does not. Liveness: once they stop, the cluster
+// becomes what the plan says, then nothing more is written, and every job that fits completes. VODA_SEEDS
+// sets the number of seeds, VODA_SEED runs a single one.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -21,30 +21,33 @@ namespace {
 
 // Everything of a state that a decision or a reader can depend on.
 std::string Digest(const State& state) {
-  std::string text = fmt::format("dirty {} undispatched {} last {} wake {} rounds {} next {} ignored {}\n", state.dirty,
-                                 state.undispatched, state.last_round, state.wake_at, state.rounds, state.next_action,
-                                 state.ignored_events);
-  for (const Node& node : state.world.nodes) text += fmt::format("{} {} {}\n", node.name, node.gpus, Name(node.state));
+  std::string text = fmt::format("dirty {} undispatched {} last {} wake {} rounds {} next {} ignored {}\n",
+                                 state.dirty, state.undispatched, state.last_round, state.wake_at,
+                                 state.rounds, state.next_action, state.ignored_events);
+  for (const Node& node : state.world.nodes)
+    text += fmt::format("{} {} {}\n", node.name, node.gpus, Name(node.state));
   for (std::size_t i = 0; i < state.active.size(); ++i) {
     const Job& job = state.world.jobs[i];
     const ActiveJob& active = state.active[i];
-    text += fmt::format("{} {} {} {} {} {} aside {} remaining {} first {} counts {} {} {} changes {} {} totals {} {} {}",
-                        job.name, Name(active.status), job.min, job.num, job.max, job.priority,
-                        static_cast<int>(job.aside), job.remaining_seconds, job.first_start.value_or(-1),
-                        job.attained_gpu_seconds, job.waiting_seconds, job.running_seconds, job.last_change,
-                        job.last_start, active.waited, active.ran, active.gpu_seconds);
+    text += fmt::format(
+        "{} {} {} {} {} {} aside {} remaining {} first {} counts {} {} {} changes {} {} totals {} {} {}",
+        job.name, Name(active.status), job.min, job.num, job.max, job.priority, static_cast<int>(job.aside),
+        job.remaining_seconds, job.first_start.value_or(-1), job.attained_gpu_seconds, job.waiting_seconds,
+        job.running_seconds, job.last_change, job.last_start, active.waited, active.ran, active.gpu_seconds);
     text += fmt::format(" failures {} retry {} on", active.failures, active.retry_at);
     for (const NodeIndex at : job.workers) text += fmt::format(" {}", at);
     text += " want";
     for (const NodeIndex at : active.desired) text += fmt::format(" {}", at);
     if (active.in_flight) {
-      text += fmt::format(" flying {} {} until {}", active.in_flight->action.id, Name(active.in_flight->action.kind),
-                          active.in_flight->deadline);
+      text += fmt::format(" flying {} {} until {}", active.in_flight->action.id,
+                          Name(active.in_flight->action.kind), active.in_flight->deadline);
     }
-    if (active.last_change) text += fmt::format(" because {} {}", active.last_change->reason, active.last_change->trigger);
+    if (active.last_change)
+      text += fmt::format(" because {} {}", active.last_change->reason, active.last_change->trigger);
     text += '\n';
   }
-  for (const EndedJob& job : state.ended) text += fmt::format("{} {} {}\n", job.name, Name(job.status), job.end);
+  for (const EndedJob& job : state.ended)
+    text += fmt::format("{} {} {}\n", job.name, Name(job.status), job.end);
   return text;
 }
 
@@ -89,7 +92,8 @@ class World {
     const double limit = now_ + 20'000;
     int calm = 0;
     while (problem_.empty() && calm < 3) {
-      if (now_ > limit) return Complain("does not settle after faults stopped\n" + Digest(scheduler_.state()));
+      if (now_ > limit)
+        return Complain("does not settle after faults stopped\n" + Digest(scheduler_.state()));
       Step(/*faults=*/false);
       calm = Settled() ? calm + 1 : 0;
       if (Restless() && Matches()) break;
@@ -104,7 +108,8 @@ class World {
         if (one_gpu_) Tell(Wake{});  // with wide workers another round may find better seats
         Advance();
         if (cluster_.executed() == before) continue;
-        Complain("writes although the plan was reached; before:\n" + reached + "after:\n" + Digest(scheduler_.state()));
+        Complain("writes although the plan was reached; before:\n" + reached + "after:\n" +
+                 Digest(scheduler_.state()));
       }
     }
     // 3. Every job that fits completes.
@@ -113,7 +118,8 @@ class World {
       if (!running.empty() && rng_.Chance(0.3)) End(rng_.Pick(running), JobCompleted{});
       Step(/*faults=*/false);
     }
-    if (problem_.empty() && !Drained()) Complain("jobs that fit do not complete\n" + Digest(scheduler_.state()));
+    if (problem_.empty() && !Drained())
+      Complain("jobs that fit do not complete\n" + Digest(scheduler_.state()));
   }
 
   // The journal, played into a fresh scheduler, gives the same states.
@@ -129,7 +135,8 @@ class World {
       }
       const auto known = digests_.find(i);
       if (known != digests_.end() && known->second != Digest(again.state())) {
-        Complain(fmt::format("replay of {} events differs\nwas:\n{}is:\n{}", i + 1, known->second, Digest(again.state())));
+        Complain(fmt::format("replay of {} events differs\nwas:\n{}is:\n{}", i + 1, known->second,
+                             Digest(again.state())));
       }
     }
   }
@@ -198,7 +205,8 @@ class World {
     for (const EndedJob& job : state.ended) {
       const auto [known, first] = ended_.emplace(job.name, job.status);
       if (first) {
-        if (job.status == JobStatus::kCanceled && !deleted_.contains(job.name)) Complain(job.name + " canceled by nobody");
+        if (job.status == JobStatus::kCanceled && !deleted_.contains(job.name))
+          Complain(job.name + " canceled by nobody");
         cluster_.JobGone(job.name);
         cluster_.Ended(job.name);
       }
@@ -207,7 +215,8 @@ class World {
     if (state.ended.size() != ended_.size()) Complain("a job ended twice");
     for (const std::string& job : accepted_) {
       const bool active = FindJob(state, job) != kNoJob;
-      if (active == ended_.contains(job)) Complain(fmt::format("{} is {}", job, active ? "active and ended" : "lost"));
+      if (active == ended_.contains(job))
+        Complain(fmt::format("{} is {}", job, active ? "active and ended" : "lost"));
     }
     if (state.active.size() + ended_.size() != accepted_.size()) Complain("jobs do not add up");
     if (!cluster_.complaints().empty()) Complain(cluster_.complaints().front());
@@ -236,9 +245,12 @@ class World {
 
   void Outside() {
     switch (rng_.Int(0, 19)) {
-      case 0: return AddNode();
-      case 1: return ChangeNode();
-      case 2: return LoseNode();
+      case 0:
+        return AddNode();
+      case 1:
+        return ChangeNode();
+      case 2:
+        return LoseNode();
       case 3:
         if (const auto jobs = cluster_.Running(); !jobs.empty()) Tell(cluster_.KillWorker(rng_.Pick(jobs)));
         return;
@@ -247,21 +259,29 @@ class World {
         if (const auto jobs = cluster_.Running(); !jobs.empty()) End(rng_.Pick(jobs), JobCompleted{});
         return;
       case 6:
-        if (const auto jobs = cluster_.Running(); !jobs.empty()) End(rng_.Pick(jobs), JobFailed{"", "crashed"});
+        if (const auto jobs = cluster_.Running(); !jobs.empty())
+          End(rng_.Pick(jobs), JobFailed{"", "crashed"});
         return;
-      case 7: return Tell(JobHeld{AnyJob()});
-      case 8: return Tell(JobResumed{AnyJob()});
+      case 7:
+        return Tell(JobHeld{AnyJob()});
+      case 8:
+        return Tell(JobResumed{AnyJob()});
       case 9: {
         const std::string job = AnyJob();
         deleted_.insert(job);
         return Tell(JobDeleted{job});
       }
-      case 10: return Tell(JobChanged{.job = AnyJob(), .priority = rng_.Int(-1, 2)});
-      case 11: return ChangeLimits();
+      case 10:
+        return Tell(JobChanged{.job = AnyJob(), .priority = rng_.Int(-1, 2)});
+      case 11:
+        return ChangeLimits();
       case 12:
-        return Tell(MetricsUpdated{{{.job = AnyJob(), .remaining_seconds = rng_.Chance(0.2) ? std::nan("") : rng_.Unit() * 1e4}}});
-      case 13: return Tell(ActionDone{static_cast<ActionId>(rng_.Int(0, 5000) + 1'000'000)});
-      default: return Arrive();
+        return Tell(MetricsUpdated{
+            {{.job = AnyJob(), .remaining_seconds = rng_.Chance(0.2) ? std::nan("") : rng_.Unit() * 1e4}}});
+      case 13:
+        return Tell(ActionDone{static_cast<ActionId>(rng_.Int(0, 5000) + 1'000'000)});
+      default:
+        return Arrive();
     }
   }
 
@@ -292,7 +312,9 @@ class World {
     const int min = rng_.Int(1, 3);
     const int max = rng_.Int(min, 8);
     const CurvePtr curve = RandomCurve(rng_, min, max, {});
-    Tell(JobChanged{.job = name, .limits = JobChanged::Limits{min, curve->size(rng_.Int(0, curve->count() - 1)), max, curve}});
+    Tell(JobChanged{
+        .job = name,
+        .limits = JobChanged::Limits{min, curve->size(rng_.Int(0, curve->count() - 1)), max, curve}});
   }
 
   void AddNode() {
@@ -336,7 +358,8 @@ class World {
   std::string AnyJob() {
     if (accepted_.empty() || rng_.Chance(0.05)) return "nobody";
     const auto& active = scheduler_.state().world.jobs;
-    if (active.empty() || rng_.Chance(0.1)) return fmt::format("j{}", rng_.Int(0, static_cast<int>(accepted_.size()) - 1));
+    if (active.empty() || rng_.Chance(0.1))
+      return fmt::format("j{}", rng_.Int(0, static_cast<int>(accepted_.size()) - 1));
     return active[static_cast<std::size_t>(rng_.Int(0, static_cast<int>(active.size()) - 1))].name;
   }
 
@@ -380,7 +403,9 @@ class World {
       const Job& job = state.world.jobs[i];
       if (job.workers != state.active[i].desired || state.active[i].in_flight) return false;
       const auto truth = cluster_.workers().find(job.name);
-      if (Observed(job.name) != (truth == cluster_.workers().end() ? std::vector<std::string>{} : truth->second)) return false;
+      if (Observed(job.name) !=
+          (truth == cluster_.workers().end() ? std::vector<std::string>{} : truth->second))
+        return false;
     }
     return cluster_.Idle();
   }

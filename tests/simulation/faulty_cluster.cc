@@ -30,9 +30,8 @@ void FaultyCluster::Execute(const Action& action, const std::vector<Node>& nodes
     if (at == kNoNode || pending.releases || NodeOf(before, worker) == pending.workers.back()) continue;
     const Node& node = nodes[static_cast<std::size_t>(at)];
     if (node.state != NodeState::kReady) {
-      complaints_.push_back(
-          fmt::format("{} of {} brings worker {} to {}, which is {}", Name(action.kind), action.job, worker, node.name,
-                      Name(node.state)));
+      complaints_.push_back(fmt::format("{} of {} brings worker {} to {}, which is {}", Name(action.kind),
+                                        action.job, worker, node.name, Name(node.state)));
     }
   }
   if (ended_.contains(action.job)) {
@@ -40,7 +39,8 @@ void FaultyCluster::Execute(const Action& action, const std::vector<Node>& nodes
   }
   for (const Pending& other : pending_) {
     if (other.job == action.job && other.said) {
-      complaints_.push_back(fmt::format("{} of {} while another action of it is in flight", Name(action.kind), action.job));
+      complaints_.push_back(
+          fmt::format("{} of {} while another action of it is in flight", Name(action.kind), action.job));
     }
   }
 
@@ -70,22 +70,24 @@ double FaultyCluster::NextTime() const {
 void FaultyCluster::Apply(const Pending& pending) {
   std::vector<std::string> after = pending.workers;
   const auto known = workers_.find(pending.job);
-  const std::vector<std::string> before = known == workers_.end() ? std::vector<std::string>{} : known->second;
+  const std::vector<std::string> before =
+      known == workers_.end() ? std::vector<std::string>{} : known->second;
   for (std::size_t worker = 0; worker < after.size(); ++worker) {
     // Releasing starts nobody, and nobody starts on a node that is gone.
     if (pending.releases && NodeOf(before, worker) != after[worker]) after[worker].clear();
     if (!after[worker].empty() && !gpus_.contains(after[worker])) after[worker].clear();
   }
-  if (std::all_of(after.begin(), after.end(), [](const std::string& node) { return node.empty(); })) after.clear();
+  if (std::all_of(after.begin(), after.end(), [](const std::string& node) { return node.empty(); }))
+    after.clear();
   workers_[pending.job] = std::move(after);
 }
 
 std::vector<Event> FaultyCluster::Due() {
   std::vector<Event> events;
   while (true) {
-    const auto next = std::min_element(pending_.begin(), pending_.end(), [](const Pending& a, const Pending& b) {
-      return a.at != b.at ? a.at < b.at : a.order < b.order;
-    });
+    const auto next = std::min_element(
+        pending_.begin(), pending_.end(),
+        [](const Pending& a, const Pending& b) { return a.at != b.at ? a.at < b.at : a.order < b.order; });
     if (next == pending_.end() || next->at > now) break;
     Pending pending = std::move(*next);
     pending_.erase(next);
@@ -96,14 +98,23 @@ std::vector<Event> FaultyCluster::Due() {
     if (pending.applies) Apply(pending);
     if (pending.said) events.push_back(pending.event);
     if (!pending.said) {
-      pending_.push_back({.at = now + 1 + rng_.Unit() * 100, .order = order_++, .event = {}, .job = pending.job, .said = false, .report = true});
+      pending_.push_back({.at = now + 1 + rng_.Unit() * 100,
+                          .order = order_++,
+                          .event = {},
+                          .job = pending.job,
+                          .said = false,
+                          .report = true});
     } else if (pending.applies && workers_[pending.job] != pending.workers) {
       events.push_back(WorkersObserved{pending.job, workers_[pending.job]});
     }
   }
   // An excuse lasts until the scheduler knows and has mended it.
-  const bool unseen = std::any_of(pending_.begin(), pending_.end(), [](const Pending& p) { return !p.said || p.report; });
-  if (!unseen) std::erase_if(excused_, [&](const std::string& node) { return Used(node) <= (gpus_.contains(node) ? gpus_.at(node) : 0); });
+  const bool unseen =
+      std::any_of(pending_.begin(), pending_.end(), [](const Pending& p) { return !p.said || p.report; });
+  if (!unseen)
+    std::erase_if(excused_, [&](const std::string& node) {
+      return Used(node) <= (gpus_.contains(node) ? gpus_.at(node) : 0);
+    });
   return events;
 }
 
@@ -123,8 +134,14 @@ Event FaultyCluster::KillNode(const std::string& name) {
       hit = true;
     }
     if (!hit) continue;
-    if (std::all_of(workers.begin(), workers.end(), [](const std::string& node) { return node.empty(); })) workers.clear();
-    pending_.push_back({.at = now + rng_.Unit() * 40, .order = order_++, .event = {}, .job = job, .said = false, .report = true});
+    if (std::all_of(workers.begin(), workers.end(), [](const std::string& node) { return node.empty(); }))
+      workers.clear();
+    pending_.push_back({.at = now + rng_.Unit() * 40,
+                        .order = order_++,
+                        .event = {},
+                        .job = job,
+                        .said = false,
+                        .report = true});
   }
   return NodeRemoved{name};
 }
@@ -133,7 +150,8 @@ Event FaultyCluster::KillWorker(const std::string& job) {
   auto& workers = workers_[job];
   if (!workers.empty()) {
     workers[static_cast<std::size_t>(rng_.Int(0, static_cast<int>(workers.size()) - 1))].clear();
-    if (std::all_of(workers.begin(), workers.end(), [](const std::string& node) { return node.empty(); })) workers.clear();
+    if (std::all_of(workers.begin(), workers.end(), [](const std::string& node) { return node.empty(); }))
+      workers.clear();
   }
   return WorkersObserved{job, workers};
 }
@@ -175,7 +193,8 @@ int FaultyCluster::Used(const std::string& node) const {
 
 std::string FaultyCluster::Overcommitted() const {
   for (const auto& [node, gpus] : gpus_) {
-    if (!excused_.contains(node) && Used(node) > gpus) return fmt::format("{}: {} of {} GPUs held", node, Used(node), gpus);
+    if (!excused_.contains(node) && Used(node) > gpus)
+      return fmt::format("{}: {} of {} GPUs held", node, Used(node), gpus);
   }
   return "";
 }

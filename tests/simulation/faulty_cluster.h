@@ -1,7 +1,9 @@
-// FaultyCluster: a cluster behind the Cluster port that does what real ones do to a scheduler. Actions take random time,
-// fail, or time out, with and without having been carried out; workers die; what happened unseen is reported later.
+// FaultyCluster: a cluster behind the Cluster port that does what real ones do to a scheduler. Actions take
+// random time, fail, or time out, with and without having been carried out; workers die; what happened unseen
+// is reported later.
 //
-// It keeps the truth: which workers of which job really hold GPUs, and which seats it was a fault that put them there.
+// It keeps the truth: which workers of which job really hold GPUs, and which seats it was a fault that put
+// them there.
 #pragma once
 
 #include <cstdint>
@@ -17,10 +19,11 @@
 namespace voda::testing {
 
 struct FaultRates {
-  double fail = 0;             // an action fails and changes nothing
-  double timeout_applied = 0;  // nobody hears of an action that was carried out; the workers are reported later
-  double timeout_lost = 0;     // nobody hears of an action that was not
-  double max_delay = 20;       // seconds until an outcome
+  double fail = 0;  // an action fails and changes nothing
+  double timeout_applied =
+      0;                    // nobody hears of an action that was carried out; the workers are reported later
+  double timeout_lost = 0;  // nobody hears of an action that was not
+  double max_delay = 20;    // seconds until an outcome
 };
 
 class FaultyCluster final : public Cluster {
@@ -67,8 +70,8 @@ class FaultyCluster final : public Cluster {
     std::string job;
     std::vector<std::string> workers;
     bool releases = false;
-    bool said = true;    // the outcome is reported
-    bool report = false; // what the job really holds is reported
+    bool said = true;     // the outcome is reported
+    bool report = false;  // what the job really holds is reported
   };
   void Apply(const Pending& pending);
   int Used(const std::string& node) const;
@@ -78,7 +81,8 @@ class FaultyCluster final : public Cluster {
   std::vector<Pending> pending_;
   std::uint64_t order_ = 0;
   std::int64_t executed_ = 0;
-  std::map<std::string, std::vector<std::string>> workers_;  // job -> nodes of its workers, "" where one is down
+  std::map<std::string, std::vector<std::string>>
+      workers_;  // job -> nodes of its workers, "" where one is down
   std::map<std::string, int> gpus_;
   std::set<std::string> excused_;  // nodes whose over-commitment a fault explains
   std::set<std::string> ended_;
