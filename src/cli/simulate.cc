@@ -98,7 +98,8 @@ std::vector<NamedPolicy> MakePolicies(const PolicyArgs& args) {
     }
     return true;  // exec: or unknown; MakeNamedPolicy says what is wrong
   };
-  for (const auto& [option, value] : options) {
+  for (const auto& entry : options) {
+    const std::string& option = entry.first;
     if (std::none_of(names.begin(), names.end(),
                      [&](const std::string& name) { return has(name, option); })) {
       Stop(fmt::format("no algorithm of {} has the option \"{}\"; `voda algorithms` lists them",

@@ -218,7 +218,8 @@ std::vector<double> DrawTimes(const Parameters& parameters, double gpu_seconds, 
     if (parameters.bursts) {
       const double every =
           parameters.load ? *interval * parameters.burst : parameters.every.value_or(kDefaultEvery);
-      time = (i / parameters.burst) * every + random.Uniform() * parameters.within;
+      const int bursts_before = i / parameters.burst;
+      time = bursts_before * every + random.Uniform() * parameters.within;
     } else {
       at += interval.value_or(kDefaultInterval) * random.Exponential();
     }
