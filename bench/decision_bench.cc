@@ -56,6 +56,11 @@ std::vector<CurvePtr> Curves(sim::Random& random, bool concave) {
 State MakeState(const Shape& shape, const Policy& policy, PlacementMode mode) {
   sim::Random random(42);
   const std::vector<CurvePtr> curves = Curves(random, shape.concave);
+  // Spreading two to eight workers over more nodes than one costs something.
+  auto table = std::make_shared<SpanTable>();
+  for (int n = 2; n <= 8; ++n)
+    table->push_back({.workers = n, .nodes = 2, .speedup = 0.7 * std::pow(n, 0.7)});
+  const std::shared_ptr<const SpanTable> spans = table;
   State state;
   state.config.placement = mode;
   state.config.rate_limit = 0;
@@ -69,6 +74,10 @@ State MakeState(const Shape& shape, const Policy& policy, PlacementMode mode) {
     job.min = job.curve->min();
     job.max = job.curve->max();
     job.num = job.curve->size(job.curve->count() / 3);
+    job.spans = spans;
+    job.start_cost = 40;
+    job.rescale_cost = 60;
+    job.migration_cost = 60;
     job.remaining_seconds = 100 + 10000 * random.Uniform();
     job.attained_gpu_seconds = 8000 * random.Uniform();
     Reduce(state, JobArrived{std::move(job), "category", {}}, 0);
@@ -126,7 +135,8 @@ int Main(int argc, char** argv) {
     const int repeats = gpus == 100000 ? 5 : 15;
     for (const int jobs : {gpus, gpus / 8}) {
       for (const bool concave : {true, false}) {
-        for (const PlacementMode mode : {PlacementMode::kStable, PlacementMode::kRepack}) {
+        for (const PlacementMode mode :
+             {PlacementMode::kStable, PlacementMode::kCost, PlacementMode::kRepack}) {
           for (const PolicyInfo& info : Policies()) {
             if (!only.empty() && only != info.name) continue;
             auto policy = std::move(*MakePolicy(info.name));

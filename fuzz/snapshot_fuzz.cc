@@ -1,5 +1,5 @@
 // Any bytes as a snapshot: the parser must refuse or accept them, what it writes must read back, and what it
-// accepts must get a valid plan from every algorithm and both placements.
+// accepts must get a valid plan from every algorithm and every placement.
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -71,7 +71,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   VODA_CHECK(SnapshotToJson(*again) == written);
   if (!Small(*snapshot)) return 0;
   for (const auto& policy : AllPolicies()) {
-    for (const PlacementMode mode : {PlacementMode::kStable, PlacementMode::kRepack}) {
+    for (const PlacementMode mode : {PlacementMode::kStable, PlacementMode::kCost, PlacementMode::kRepack}) {
       const Plan plan = Decide(*snapshot, *policy, mode);
       VODA_CHECK(Valid(*snapshot, plan.allocation));
       CheckSeats(*snapshot, plan);

@@ -59,12 +59,29 @@ example='{"now": 1000, "nodes": [{"name": "n0", "gpus": 8, "state": "ready"}],
  "first_start": 10, "attained_gpu_seconds": 1900, "waiting_seconds": 0, "running_seconds": 950, "remaining_seconds": 3600,
  "workers": ["n0", "n0"], "speedup": {"1": 1, "2": 1.9, "4": 3.5, "8": 6}}]}'
 good '"a": ["n0", "n0", "n0", "n0", "n0", "n0", "n0", "n0"]' "$example"
-good '"algorithm": "ElasticFIFO"' "$example"
+good '"algorithm": "Price"' "$example"
 good '"a": 2' "$example" --algorithm FIFO
 for algorithm in SRJF ElasticSRJF Tiresias ElasticTiresias FfDLOptimizer AFS-L; do
   good "\"algorithm\": \"$algorithm\"" "$example" --algorithm $algorithm --placement repack
 done
 good '"algorithm": "Tiresias"' "$example" --algorithm Tiresias --option threshold=100 --option knob=2
+good '"algorithm": "Price"' "$example" --algorithm Price --placement cost
+good '"code": "priced"' "$example" --algorithm Price --option c=4 --option ratio=1.1 --option stick=1 --option guard=2
+good '"code": "priced_out"' \
+  '{"nodes": [{"name": "n0", "gpus": 1}], "jobs": [{"name": "a", "min": 1, "max": 1, "remaining_seconds": 9},
+    {"name": "b", "min": 1, "max": 1, "remaining_seconds": 90}]}' --algorithm Price
+spread='{"nodes": [{"name": "n0", "gpus": 4}, {"name": "n1", "gpus": 4}], "jobs": [{"name": "a", "min": 2, "max": 2,
+  "remaining_seconds": 7200, "total_seconds": 9000, "stall_left": 0, "migration_cost": 60, "measured": [1, 2, 64],
+  "workers": ["n0", "n1"], "span_speedup": {"2@2": 1.2}}]}'
+good '"to": "n0"' "$spread" --placement cost
+good '"migrations": []' "$spread" --placement stable
+good '"migrations": []' "${spread/7200/100}" --placement cost  # would save 33 s and stall 60
+good '"migrations": []' "${spread/, \"span_speedup\": \{\"2@2\": 1.2\}/}" --placement cost
+# A size that is a guess beyond twice what was measured is not tried.
+curve='{"nodes": [{"name": "n0", "gpus": 8}], "jobs": [{"name": "a", "min": 1, "max": 8, "sizes": [1, 2, 4, 8],
+  "remaining_seconds": 4000, "speedup": {"1": 1, "2": 1.9, "4": 3.5, "8": 6}'
+good '"a": 8' "$curve}]}" --algorithm Price
+good '"a": 2' "$curve, \"measured\": [1]}]}" --algorithm Price
 good '"allocation": {}' '{"nodes": [], "jobs": []}'
 good '"b": []' '{"nodes": [], "jobs": [{"name": "b", "min": 1, "max": 65536}]}'
 good '{"job": "a", "worker": 0, "from": "gone", "to": "n0"}' \
@@ -115,6 +132,13 @@ job 'jobs[0].workers[0] (job "a"): 0' '"min": 1, "max": 1, "workers": [0]'
 job 'jobs[0].speedup (job "a"): no value for 2' '"min": 1, "max": 2, "speedup": {"1": 1}'
 job 'jobs[0].speedup.1 (job "a"): 0' '"min": 1, "max": 1, "speedup": {"1": 0}'
 job 'jobs[0].speedup (job "a"): key "one"' '"min": 1, "max": 1, "speedup": {"one": 1}'
+job 'jobs[0].stall_left (job "a"): -1' '"min": 1, "max": 1, "stall_left": -1'
+job 'jobs[0].total_seconds (job "a"): null' '"min": 1, "max": 1, "total_seconds": null'
+job 'jobs[0].measured[1] (job "a"): 2 after 2' '"min": 1, "max": 4, "measured": [2, 2]'
+job 'jobs[0].measured (job "a"): "all"' '"min": 1, "max": 4, "measured": "all"'
+job 'jobs[0].span_speedup (job "a"): key "4"' '"min": 1, "max": 4, "span_speedup": {"4": 1}'
+job 'jobs[0].span_speedup (job "a"): key "2@4"' '"min": 1, "max": 4, "span_speedup": {"2@4": 1}'
+job 'jobs[0].span_speedup.4@2 (job "a"): 0' '"min": 1, "max": 4, "span_speedup": {"4@2": 0}'
 job 'jobs[0] (job "a"): unknown field "minn"' '"minn": 1, "max": 1'
 job 'jobs[0].preemptible (job "a"): "no"' '"min": 1, "max": 1, "preemptible": "no"'
 
@@ -133,12 +157,15 @@ check "a string of 200 MB" 2 "longer than 65536 bytes"
 check "three million jobs" 2 "jobs[1000000]: too many jobs"
 { printf '{"nodes": [], "jobs": [{"name": "a", "min": 1, "max": 9, "speedup": {'; yes '"1": 1,' | head -c 200000000; } | run plan
 check "a speed-up of 200 MB" 2 "jobs[0].speedup.1 (job \"a\"): too many sizes"
+{ printf '{"nodes": [], "jobs": [{"name": "a", "min": 1, "max": 9, "span_speedup": {'; yes '"4@2": 1,' | head -c 200000000; } | run plan
+check "span speed-ups of 200 MB" 2 "jobs[0].span_speedup.4@2 (job \"a\"): too many sizes"
 
 # Usage.
 run plan --algorithm Nonsense <<< "$example"; check "unknown algorithm" 2 'voda plan: unknown algorithm "Nonsense"; known are FIFO'
 run plan --algorithm FIFO --option knob=8 <<< "$example"; check "unknown option" 2 'voda plan: unknown option "knob"'
+run plan --algorithm Price --option c=-1 <<< "$example"; check "bad price" 2 'voda plan: option c: "-1"'
 run plan --option knob <<< "$example"; check "option without a value" 2 'voda plan: --option "knob" is not KEY=VALUE'
-run plan --placement tidy <<< "$example"; check "unknown placement" 2 'voda plan: unknown placement "tidy"'
+run plan --placement tidy <<< "$example"; check "unknown placement" 2 'voda plan: unknown placement "tidy"; known are stable, cost, repack'
 run plan --nonsense <<< "$example"; check "unknown flag" 2 'voda plan: '
 run plan -f "$work/absent"; check "absent file" 2 "voda plan: cannot read $work/absent"
 run plan -f "$work"; check "a folder" 2 "voda plan: cannot read $work"
@@ -150,7 +177,7 @@ run --help; check "help" 0 ''
 run plan --help; check "help of plan" 0 ''
 run --version; check "version" 0 ''
 run algorithms; check "algorithms" 0 ''
-grep -q '^ElasticFIFO .*(default)' "$work/out" && grep -q 'exec:PROGRAM' "$work/out" && pass || fail "the list of algorithms"
+grep -q '^Price .*(default)' "$work/out" && grep -q 'exec:PROGRAM' "$work/out" && pass || fail "the list of algorithms"
 run algorithms -o json; check "algorithms in JSON" 0 ''
 if [ -w /dev/full ]; then
   (exec timeout 60 "$voda" plan -f "$work/snapshot.json" > /dev/full 2> "$work/err")

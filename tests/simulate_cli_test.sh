@@ -42,9 +42,9 @@ refuses 2 "rubbish.csv" --cluster 3x4 --workload "$work/rubbish.csv"
 out=$("$voda" simulate "${small[@]}" --algorithm all -o json)
 for key in algorithm jobs completed makespan_s avg_jct_s p50_jct_s p95_jct_s p99_jct_s avg_wait_s gpu_utilization rescales \
            preemptions migrated_workers rounds decision_ms_p50 decision_ms_p99; do
-  [ "$(grep -o "\"$key\": " <<<"$out" | wc -l)" -eq 8 ] && ok || bad "JSON lacks $key for some of eight runs"
+  [ "$(grep -o "\"$key\": " <<<"$out" | wc -l)" -eq 9 ] && ok || bad "JSON lacks $key for some of nine runs"
 done
-python3 -c 'import json,sys; r=json.load(sys.stdin)["runs"]; assert len(r)==8 and all(x["completed"]==x["jobs"] for x in r)' <<<"$out" && ok || bad "JSON"
+python3 -c 'import json,sys; r=json.load(sys.stdin)["runs"]; assert len(r)==9 and all(x["completed"]==x["jobs"] for x in r)' <<<"$out" && ok || bad "JSON"
 rows=$("$voda" simulate "${small[@]}" -o csv --jobs | wc -l)
 [ "$rows" -eq "$(wc -l <examples/workloads/small.csv)" ] && ok || bad "a CSV row per job, got $rows"
 "$voda" simulate --cluster 1x1 --workload examples/workloads/bursty.csv >"$work/out" 2>"$work/err" && grep -q "never completed" "$work/err" && ok ||

@@ -5,6 +5,8 @@ build=$1
 data=${VODA_DATA:-$(dirname "$0")/../../shared/data}
 "$build/bench/fidelity_bench"
 echo
+"$build/bench/price_bench"
+echo
 echo "One decision, one core:"
 "$build/bench/decision_bench"
 echo

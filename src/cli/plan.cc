@@ -27,7 +27,7 @@ Exit codes: 0 a plan was printed, 1 an error, 2 bad usage or a bad snapshot (not
 
 struct PlanArgs {
   PolicyArgs policy;
-  std::string placement{Name(PlacementMode::kStable)};
+  std::string placement{Name(PlacementMode::kCost)};
   std::string file = "-";
 };
 
@@ -41,7 +41,8 @@ void RunPlan(const PlanArgs& args) {
   if (!policy) Stop(policy.error(), kExitBadInput);
   const auto mode = ParsePlacementMode(args.placement);
   if (!mode) {
-    Stop({fmt::format("unknown placement \"{}\"; known are stable, repack", args.placement)}, kExitBadInput);
+    Stop({fmt::format("unknown placement \"{}\"; known are stable, cost, repack", args.placement)},
+         kExitBadInput);
   }
   const auto snapshot = [&] {
     const auto text = ReadInput(args.file, kMaxSnapshotBytes);
@@ -63,9 +64,10 @@ void AddPlan(CLI::App& app) {
   const auto args = std::make_shared<PlanArgs>();
   AddPolicyFlags(*command, args->policy);
   command
-      ->add_option("--placement", args->placement, "stable (move nobody who need not) or repack (pack anew)")
+      ->add_option("--placement", args->placement,
+                   "stable (move nobody who need not), cost (move where it pays) or repack (pack anew)")
       ->capture_default_str()
-      ->type_name("stable|repack");
+      ->type_name("stable|cost|repack");
   command->add_option("-f,--file", args->file, "the snapshot; - is stdin")
       ->capture_default_str()
       ->type_name("FILE");

@@ -126,7 +126,34 @@ std::string RunsAsTable(const std::vector<RunResult>& runs) {
   return out;
 }
 
-std::string RunsAsJson(const std::vector<RunResult>& runs, bool jobs) {
+namespace {
+
+// Only a run that ended every job the bound is about can be compared with it.
+bool Comparable(const RunResult& run, const sim::LowerBound& bound) {
+  return run.completed == bound.jobs;
+}
+
+}  // namespace
+
+std::string BoundAsText(const std::vector<RunResult>& runs, const sim::LowerBound& bound) {
+  std::string out = fmt::format(
+      "No schedule of this workload can have an average JCT below {:.0f} s or a makespan below "
+      "{:.0f} s. Above that are:\n",
+      bound.avg_jct_s, bound.makespan_s);
+  for (const RunResult& run : runs) {
+    if (!Comparable(run, bound)) {
+      out += fmt::format("  {:<16} not comparable: it did not complete every job\n", run.algorithm);
+      continue;
+    }
+    out += fmt::format("  {:<16} {:>6.1f} % in average JCT, {:>6.1f} % in makespan\n", run.algorithm,
+                       100 * (run.avg_jct_s / bound.avg_jct_s - 1),
+                       100 * (run.makespan_s / bound.makespan_s - 1));
+  }
+  return out;
+}
+
+std::string RunsAsJson(const std::vector<RunResult>& runs, bool jobs,
+                       const std::optional<sim::LowerBound>& bound) {
   std::string out = "{\"runs\": [";
   for (std::size_t i = 0; i < runs.size(); ++i) {
     out += i == 0 ? "\n  {\"algorithm\": " : ",\n  {\"algorithm\": ";
@@ -134,6 +161,12 @@ std::string RunsAsJson(const std::vector<RunResult>& runs, bool jobs) {
     for (const Figure& figure : kFigures) {
       out += fmt::format(", \"{}\": ", figure.name);
       AppendNumber(out, figure.of(runs[i]));
+    }
+    if (bound && Comparable(runs[i], *bound)) {
+      out += ", \"avg_jct_over_bound\": ";
+      AppendNumber(out, runs[i].avg_jct_s / bound->avg_jct_s);
+      out += ", \"makespan_over_bound\": ";
+      AppendNumber(out, runs[i].makespan_s / bound->makespan_s);
     }
     if (jobs) {
       out += ", \"per_job\": [";
@@ -152,7 +185,15 @@ std::string RunsAsJson(const std::vector<RunResult>& runs, bool jobs) {
     }
     out += '}';
   }
-  return out + "]}\n";
+  out += ']';
+  if (bound) {
+    out += ",\n \"bound\": {\"avg_jct_s\": ";
+    AppendNumber(out, bound->avg_jct_s);
+    out += ", \"makespan_s\": ";
+    AppendNumber(out, bound->makespan_s);
+    out += fmt::format(", \"jobs\": {}}}", bound->jobs);
+  }
+  return out + "}\n";
 }
 
 std::string RunsAsCsv(const std::vector<RunResult>& runs, bool jobs) {

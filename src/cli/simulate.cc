@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,7 +14,9 @@
 #include "cli/io.h"
 #include "cli/policy_args.h"
 #include "cli/progress.h"
+#include "cli/recommend.h"
 #include "cli/run_output.h"
+#include "sim/bound.h"
 #include "sim/cluster_spec.h"
 #include "sim/load_workload.h"
 #include "sim/report.h"
@@ -37,7 +40,7 @@ struct SimulateArgs {
   sim::WorkloadSource source;
   std::string cluster;
   std::string node_events;
-  std::string placement{Name(PlacementMode::kStable)};
+  std::string placement{Name(PlacementMode::kCost)};
   std::string rate_limit = "30s";
   std::string start_cost = "39";
   std::string rescale_cost = "110";
@@ -45,9 +48,11 @@ struct SimulateArgs {
   std::string min_runtime = "0";
   std::string cooldown = "0";
   std::string estimates = "learned";
+  double estimate_error = 1;
   std::string output = "table";
   std::string report;
   bool jobs = false;
+  bool bound = false;
 };
 
 [[noreturn]] void Stop(const std::string& message, int code = kExitBadInput) {
@@ -122,7 +127,7 @@ sim::SimulationConfig MakeConfig(const SimulateArgs& args) {
   config.nodes = Need(sim::ParseCluster(args.cluster));
   if (!args.node_events.empty()) config.node_changes = Need(sim::ReadNodeChanges(args.node_events));
   const auto mode = ParsePlacementMode(args.placement);
-  if (!mode) Stop(fmt::format("unknown placement \"{}\"; known are stable, repack", args.placement));
+  if (!mode) Stop(fmt::format("unknown placement \"{}\"; known are stable, cost, repack", args.placement));
   const auto estimates = sim::ParseEstimateMode(args.estimates);
   if (!estimates)
     Stop(fmt::format("unknown estimates \"{}\"; known are oracle, linear, learned", args.estimates));
@@ -134,6 +139,11 @@ sim::SimulationConfig MakeConfig(const SimulateArgs& args) {
   config.costs.rescale = NeedDuration("--rescale-cost", args.rescale_cost);
   config.costs.migration = NeedDuration("--migration-cost", args.migration_cost);
   config.estimates = *estimates;
+  if (!(args.estimate_error >= 1 && args.estimate_error <= 1000)) {
+    Stop(fmt::format("--estimate-error: {} is not a factor from 1 to 1000", args.estimate_error));
+  }
+  config.estimate_error = args.estimate_error;
+  config.error_seed = args.source.seed;
   config.keep_history = !args.report.empty();
   return config;
 }
@@ -146,11 +156,13 @@ std::string Description(const SimulateArgs& args, std::size_t jobs) {
       args.start_cost, args.rescale_cost, args.migration_cost);
 }
 
-void WriteReport(const SimulateArgs& args, std::vector<sim::RunResult> runs) {
+void WriteReport(const SimulateArgs& args, std::vector<sim::RunResult> runs,
+                 const std::optional<sim::LowerBound>& bound) {
   const std::string html =
       sim::RenderReport({.title = "Voda simulation: " + args.source.path,
                          .description = Description(args, runs.empty() ? 0 : runs[0].jobs.size()),
-                         .runs = std::move(runs)});
+                         .runs = std::move(runs),
+                         .bound = bound});
   std::FILE* file = std::fopen(args.report.c_str(), "wb");
   const bool written = file != nullptr && std::fwrite(html.data(), 1, html.size(), file) == html.size();
   if ((file != nullptr && std::fclose(file) != 0) || !written) {
@@ -158,6 +170,30 @@ void WriteReport(const SimulateArgs& args, std::vector<sim::RunResult> runs) {
          kExitError);
   }
   fmt::print(stderr, "report: {}\n", args.report);
+}
+
+// With all algorithms asked for, the recommendation also looks at other prices of Price.
+std::string Recommendation(const std::vector<sim::RunResult>& runs, const SimulateArgs& args,
+                           const sim::SimulationConfig& config, const sim::Workload& workload) {
+  std::vector<sim::RunResult> candidates = runs;
+  if (args.policy.algorithm == "all") {
+    for (const std::string c : {"0.8", "1", "2", "3", "4"}) {
+      candidates.push_back(
+          sim::Simulate(workload, config, "Price with c=" + c, Need(MakePolicy("Price", {{"c", c}}))));
+    }
+  }
+  return Recommend(candidates);
+}
+
+std::string AsText(const SimulateArgs& args, const std::vector<sim::RunResult>& runs,
+                   const std::optional<sim::LowerBound>& bound, const sim::SimulationConfig& config,
+                   const sim::Workload& workload) {
+  std::string text = RunsAsTable(runs);
+  if (args.jobs) text += "\n" + RunsAsCsv(runs, true);
+  if (bound) text += "\n" + BoundAsText(runs, *bound);
+  const std::string recommendation = Recommendation(runs, args, config, workload);
+  if (!recommendation.empty()) text += "\n" + recommendation;
+  return text;
 }
 
 void RunSimulate(const SimulateArgs& args) {
@@ -197,13 +233,16 @@ void RunSimulate(const SimulateArgs& args) {
           run.algorithm, left, run.jobs.size());
     }
   }
-  const std::string text = args.output == "json"  ? RunsAsJson(runs, args.jobs)
+  std::optional<sim::LowerBound> bound;
+  if (args.bound) {
+    bound = sim::ComputeLowerBound(workload, sim::MostGpus(base.nodes, base.node_changes), base.costs);
+  }
+  const std::string text = args.output == "json"  ? RunsAsJson(runs, args.jobs, bound)
                            : args.output == "csv" ? RunsAsCsv(runs, args.jobs)
-                           : args.jobs            ? RunsAsTable(runs) + "\n" + RunsAsCsv(runs, true)
-                                                  : RunsAsTable(runs);
+                                                  : AsText(args, runs, bound, base, workload);
   const Status written = WriteOutput(text);
   if (!written) Stop(written.error().message, kExitError);
-  if (!args.report.empty()) WriteReport(args, std::move(runs));
+  if (!args.report.empty()) WriteReport(args, std::move(runs), bound);
 }
 
 }  // namespace
@@ -224,8 +263,9 @@ void AddSimulate(CLI::App& app) {
        "CURVE");
   flag("--profiles", args->source.profiles, "table of measured speed-ups that a workload names", "FILE");
   AddPolicyFlags(*command, args->policy, "one, several as A,B, or all; see `voda algorithms`");
-  flag("--placement", args->placement, "stable (move nobody who need not) or repack (pack anew)",
-       "stable|repack");
+  flag("--placement", args->placement,
+       "stable (move nobody who need not), cost (move where it pays) or repack (pack anew)",
+       "stable|cost|repack");
   flag("--rate-limit", args->rate_limit, "least time between two rounds", "DURATION");
   flag("--start-cost", args->start_cost, "seconds without progress when a job starts", "DURATION");
   flag("--rescale-cost", args->rescale_cost, "… when its size changes", "DURATION");
@@ -234,12 +274,18 @@ void AddSimulate(CLI::App& app) {
   flag("--cooldown", args->cooldown, "no second change of a job's size within", "DURATION");
   flag("--estimates", args->estimates, "what policies see of speed-ups and remaining time",
        "oracle|linear|learned");
+  command
+      ->add_option("--estimate-error", args->estimate_error,
+                   "remaining times are told by users, wrong by up to this factor; 1: by --estimates")
+      ->capture_default_str()
+      ->type_name("FACTOR");
   flag("--node-events", args->node_events, "nodes that come, go or change: CSV time_s,node,change", "FILE");
-  command->add_option("--seed", args->source.seed, "of a generated workload")
+  command->add_option("--seed", args->source.seed, "of a generated workload and of --estimate-error")
       ->capture_default_str()
       ->type_name("N");
   flag("-o,--output", args->output, "how to print the runs", "table|json|csv");
   command->add_flag("--jobs", args->jobs, "a row per job too");
+  command->add_flag("--bound", args->bound, "how far each run is above what no schedule can beat");
   flag("--report", args->report, "write a self-contained HTML report", "FILE.html");
   command->footer(kFooter);
   command->callback([args] { RunSimulate(*args); });

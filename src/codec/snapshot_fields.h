@@ -22,6 +22,9 @@ enum class FieldKind : std::uint8_t {
   kSizes,
   kWorkers,
   kSpeedup,
+  kTotal,     // seconds; default: what remains
+  kMeasured,  // sizes, or null: all
+  kSpans,
 };
 
 struct JobField {
@@ -50,11 +53,15 @@ inline constexpr std::array kJobFields = {
     JobField{"waiting_seconds", FieldKind::kSeconds, nullptr, &Job::waiting_seconds},
     JobField{"running_seconds", FieldKind::kSeconds, nullptr, &Job::running_seconds},
     JobField{"remaining_seconds", FieldKind::kSeconds, nullptr, &Job::remaining_seconds},
+    JobField{"total_seconds", FieldKind::kTotal, nullptr, &Job::total_seconds},
     JobField{"workers", FieldKind::kWorkers},
     JobField{"speedup", FieldKind::kSpeedup},
+    JobField{"measured", FieldKind::kMeasured},
+    JobField{"span_speedup", FieldKind::kSpans},
     JobField{"start_cost", FieldKind::kSeconds, nullptr, &Job::start_cost},
     JobField{"rescale_cost", FieldKind::kSeconds, nullptr, &Job::rescale_cost},
     JobField{"migration_cost", FieldKind::kSeconds, nullptr, &Job::migration_cost},
+    JobField{"stall_left", FieldKind::kSeconds, nullptr, &Job::stall_left},
     JobField{"last_change", FieldKind::kMaybeTime, nullptr, &Job::last_change},
     JobField{"last_start", FieldKind::kMaybeTime, nullptr, &Job::last_start},
     JobField{"preemptible", FieldKind::kFlag},

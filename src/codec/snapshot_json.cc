@@ -14,6 +14,7 @@
 
 #include "codec/curve_pool.h"
 #include "codec/json.h"
+#include "codec/list_pool.h"
 #include "codec/snapshot_fields.h"
 
 namespace voda {
@@ -41,6 +42,15 @@ int FindName(const Names& names, std::string_view name) {
   return at == std::end(names) ? -1 : static_cast<int>(at - std::begin(names));
 }
 
+// The whole number above 0 that a key is, written as JSON would; else 0.
+std::int64_t PositiveWhole(std::string_view text) {
+  constexpr std::size_t kDigits = 18;
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const bool whole = error == std::errc() && end == text.data() + text.size();
+  return whole && value > 0 && text[0] != '0' && text.size() <= kDigits ? value : 0;
+}
+
 class SnapshotReader final : public JsonEvents {
  public:
   bool OnScalar(const JsonScalar& scalar) override;
@@ -55,7 +65,19 @@ class SnapshotReader final : public JsonEvents {
   Result<Snapshot> Finish() &&;
 
  private:
-  enum class In : std::uint8_t { kNothing, kRoot, kNodes, kNode, kJobs, kJob, kSizes, kWorkers, kSpeedup };
+  enum class In : std::uint8_t {
+    kNothing,
+    kRoot,
+    kNodes,
+    kNode,
+    kJobs,
+    kJob,
+    kSizes,
+    kWorkers,
+    kSpeedup,
+    kMeasured,
+    kSpans
+  };
 
   // A node name seen, in `nodes` or as the seat of a worker.
   struct Known {
@@ -79,13 +101,16 @@ class SnapshotReader final : public JsonEvents {
   bool Select(const Names& names, std::string_view key);
   bool SelectJobField(std::string_view key);
   bool SelectSize(std::string_view key);
+  bool SelectSpan(std::string_view key);
 
   bool ReadRoot(const JsonScalar& scalar);
   bool ReadNode(const JsonScalar& scalar);
   bool ReadJob(const JsonScalar& scalar);
-  bool ReadSize(const JsonScalar& scalar);
+  bool ReadSize(const JsonScalar& scalar, std::vector<int>& sizes);
   bool ReadWorker(const JsonScalar& scalar);
   bool ReadSpeedup(const JsonScalar& scalar);
+  bool ReadSpan(const JsonScalar& scalar);
+  bool ReadFactor(const JsonScalar& scalar, std::size_t before);
   bool ReadName(const JsonScalar& scalar, std::string& name);
   bool ReadTime(const JsonScalar& scalar, double& time);
   template <class Int>
@@ -95,6 +120,7 @@ class SnapshotReader final : public JsonEvents {
   bool EndJob();
   bool CheckSizes();
   bool MakeCurve();
+  bool MakeSpans();
   bool EndRoot();
 
   int Intern(std::string& name);
@@ -115,10 +141,15 @@ class SnapshotReader final : public JsonEvents {
   std::int64_t size_ = 0;  // the key of `speedup` being read
   std::vector<std::pair<std::int64_t, double>> speedup_;
   std::vector<double> values_;
+  std::vector<int> measured_;
+  SpanSpeedup span_;  // the key of `span_speedup` being read; 0 workers: none
+  SpanTable spans_;
 
   std::unordered_map<std::string, int> ids_;
   std::vector<Known> known_;  // by id; Job::workers hold ids until Finish
   internal::CurvePool curves_;
+  internal::ListPool<int> measured_pool_;
+  internal::ListPool<SpanSpeedup> span_pool_;
 };
 
 std::string SnapshotReader::JobPath(std::string_view field) const {
@@ -153,6 +184,11 @@ std::string SnapshotReader::Where() const {
       return JobPath(fmt::format("workers[{}]", job_.workers.size()));
     case In::kSpeedup:
       return JobPath(size_ == 0 ? "speedup" : fmt::format("speedup.{}", size_));
+    case In::kMeasured:
+      return JobPath(fmt::format("measured[{}]", measured_.size()));
+    case In::kSpans:
+      return JobPath(span_.workers == 0 ? "span_speedup"
+                                        : fmt::format("span_speedup.{}@{}", span_.workers, span_.nodes));
   }
   return "snapshot";
 }
@@ -184,6 +220,7 @@ std::string_view SnapshotReader::Expected() const {
         case FieldKind::kFirstStart:
           return "a finite number or null";
         case FieldKind::kSeconds:
+        case FieldKind::kTotal:
           return "a finite number of at least 0";
         case FieldKind::kFlag:
           return "true or false";
@@ -193,13 +230,19 @@ std::string_view SnapshotReader::Expected() const {
           return "an array of node names";
         case FieldKind::kSpeedup:
           return "an object such as {\"1\": 1, \"2\": 1.9}";
+        case FieldKind::kMeasured:
+          return "an array of whole numbers or null";
+        case FieldKind::kSpans:
+          return "an object such as {\"4@2\": 2.8}, which is 4 workers on 2 nodes";
       }
       return "";
     case In::kSizes:
+    case In::kMeasured:
       return "a whole number";
     case In::kWorkers:
       return "the name of a node";
     case In::kSpeedup:
+    case In::kSpans:
       return "a finite number above 0";
   }
   return "";
@@ -229,12 +272,23 @@ bool SnapshotReader::OnObject() {
       field_ = -1;
       sizes_.clear();
       speedup_.clear();
+      measured_.clear();
+      spans_.clear();
       return true;
     case In::kJob:
-      if (kJobFields[static_cast<std::size_t>(field_)].kind != FieldKind::kSpeedup) break;
-      in_ = In::kSpeedup;
-      size_ = 0;
-      return true;
+      switch (kJobFields[static_cast<std::size_t>(field_)].kind) {
+        case FieldKind::kSpeedup:
+          in_ = In::kSpeedup;
+          size_ = 0;
+          return true;
+        case FieldKind::kSpans:
+          in_ = In::kSpans;
+          span_ = {};
+          return true;
+        default:
+          break;
+      }
+      break;
     default:
       break;
   }
@@ -247,19 +301,37 @@ bool SnapshotReader::OnArray() {
     return true;
   }
   if (in_ == In::kJob) {
-    const FieldKind kind = kJobFields[static_cast<std::size_t>(field_)].kind;
-    if (kind == FieldKind::kSizes || kind == FieldKind::kWorkers) {
-      in_ = kind == FieldKind::kSizes ? In::kSizes : In::kWorkers;
-      return true;
+    switch (kJobFields[static_cast<std::size_t>(field_)].kind) {
+      case FieldKind::kSizes:
+        in_ = In::kSizes;
+        return true;
+      case FieldKind::kWorkers:
+        in_ = In::kWorkers;
+        return true;
+      case FieldKind::kMeasured:
+        in_ = In::kMeasured;
+        return true;
+      default:
+        break;
     }
   }
   return WrongType("an array", Expected());
 }
 
 bool SnapshotReader::OnArrayEnd() {
-  in_ = in_ == In::kSizes || in_ == In::kWorkers ? In::kJob : In::kRoot;
-  if (in_ == In::kRoot) root_field_ = -1;
-  return true;
+  switch (in_) {
+    case In::kMeasured:
+      job_.measured = measured_pool_.Of(measured_);
+      [[fallthrough]];
+    case In::kSizes:
+    case In::kWorkers:
+      in_ = In::kJob;
+      return true;
+    default:
+      in_ = In::kRoot;
+      root_field_ = -1;
+      return true;
+  }
 }
 
 bool SnapshotReader::OnObjectEnd() {
@@ -271,6 +343,9 @@ bool SnapshotReader::OnObjectEnd() {
     case In::kSpeedup:
       in_ = In::kJob;
       return true;
+    case In::kSpans:
+      in_ = In::kJob;
+      return MakeSpans();
     default:
       root_field_ = -1;
       return EndRoot();
@@ -316,14 +391,26 @@ bool SnapshotReader::SelectJobField(std::string_view key) {
 }
 
 bool SnapshotReader::SelectSize(std::string_view key) {
-  constexpr std::size_t kDigits = 18;
-  size_ = 0;
-  const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), size_);
-  const bool whole = error == std::errc() && end == key.data() + key.size();
-  if (whole && size_ > 0 && key[0] != '0' && key.size() <= kDigits) return true;
-  size_ = 0;
+  size_ = PositiveWhole(key);
+  if (size_ > 0) return true;
   return Wrong(fmt::format("key {} is not a number of workers", QuotedBrief(key)),
                "give keys such as \"1\" and \"16\"");
+}
+
+bool SnapshotReader::SelectSpan(std::string_view key) {
+  span_ = {};
+  const std::size_t at = std::min(key.find('@'), key.size());
+  const std::int64_t workers = PositiveWhole(key.substr(0, at));
+  const std::int64_t nodes = at < key.size() ? PositiveWhole(key.substr(at + 1)) : 0;
+  const auto wrong = [&](std::string_view problem, std::string_view fix) {
+    return Wrong(fmt::format("key {} {}", QuotedBrief(key), problem), fix);
+  };
+  if (workers == 0 || nodes == 0) return wrong("is not WORKERS@NODES", "give keys such as \"4@2\"");
+  if (nodes > workers) return wrong("has more nodes than workers", "give at most one node for each worker");
+  if (workers > kMaxWorkers)
+    return wrong("is out of range", fmt::format("give at most {} workers", kMaxWorkers));
+  span_ = {.workers = static_cast<int>(workers), .nodes = static_cast<int>(nodes)};
+  return true;
 }
 
 bool SnapshotReader::OnKey(std::string& key) {
@@ -334,6 +421,8 @@ bool SnapshotReader::OnKey(std::string& key) {
       return Select(kNodeNames, key);
     case In::kJob:
       return SelectJobField(key);
+    case In::kSpans:
+      return SelectSpan(key);
     default:
       return SelectSize(key);
   }
@@ -348,11 +437,15 @@ bool SnapshotReader::OnScalar(const JsonScalar& scalar) {
     case In::kJob:
       return ReadJob(scalar);
     case In::kSizes:
-      return ReadSize(scalar);
+      return ReadSize(scalar, sizes_);
     case In::kWorkers:
       return ReadWorker(scalar);
     case In::kSpeedup:
       return ReadSpeedup(scalar);
+    case In::kMeasured:
+      return ReadSize(scalar, measured_);
+    case In::kSpans:
+      return ReadSpan(scalar);
     default:
       return WrongType(scalar.Show(), Expected());
   }
@@ -441,11 +534,15 @@ bool SnapshotReader::ReadJob(const JsonScalar& scalar) {
     case FieldKind::kFirstStart:
       return null || ReadTime(scalar, job_.first_start.emplace());
     case FieldKind::kSeconds:
+    case FieldKind::kTotal:
       if (!ReadTime(scalar, job_.*field.real)) return false;
       return scalar.real >= 0 || Wrong(fmt::format("{} is negative", scalar.Show()), "give at least 0");
     case FieldKind::kFlag:
       if (scalar.kind != Kind::kBool) break;
       job_.preemptible = scalar.flag;
+      return true;
+    case FieldKind::kMeasured:
+      if (!null) break;
       return true;
     default:
       break;
@@ -453,14 +550,14 @@ bool SnapshotReader::ReadJob(const JsonScalar& scalar) {
   return WrongType(scalar.Show(), Expected());
 }
 
-bool SnapshotReader::ReadSize(const JsonScalar& scalar) {
+bool SnapshotReader::ReadSize(const JsonScalar& scalar, std::vector<int>& sizes) {
   int size = 0;
   if (!ReadWhole(scalar, 1, kMaxWorkers, size)) return false;
-  if (!sizes_.empty() && size <= sizes_.back()) {
-    return Wrong(fmt::format("{} after {} is not ascending", size, sizes_.back()),
+  if (!sizes.empty() && size <= sizes.back()) {
+    return Wrong(fmt::format("{} after {} is not ascending", size, sizes.back()),
                  "give each size once, smallest first");
   }
-  sizes_.push_back(size);
+  sizes.push_back(size);
   return true;
 }
 
@@ -481,14 +578,26 @@ bool SnapshotReader::ReadWorker(const JsonScalar& scalar) {
   return true;
 }
 
-bool SnapshotReader::ReadSpeedup(const JsonScalar& scalar) {
+bool SnapshotReader::ReadFactor(const JsonScalar& scalar, std::size_t before) {
   if (!scalar.number()) return WrongType(scalar.Show(), Expected());
   if (!(scalar.real > 0))
     return Wrong(fmt::format("{} is not above 0", scalar.Show()), "give a speed-up above 0");
-  if (static_cast<int>(speedup_.size()) >= kMaxWorkers) {
+  if (before >= static_cast<std::size_t>(kMaxWorkers)) {
     return Wrong("too many sizes", fmt::format("name at most {}", kMaxWorkers));
   }
+  return true;
+}
+
+bool SnapshotReader::ReadSpeedup(const JsonScalar& scalar) {
+  if (!ReadFactor(scalar, speedup_.size())) return false;
   speedup_.emplace_back(size_, scalar.real);
+  return true;
+}
+
+bool SnapshotReader::ReadSpan(const JsonScalar& scalar) {
+  if (!ReadFactor(scalar, spans_.size())) return false;
+  span_.speedup = scalar.real;
+  spans_.push_back(span_);
   return true;
 }
 
@@ -510,6 +619,7 @@ bool SnapshotReader::EndJob() {
     return WrongJob("min", fmt::format("{} is above max, {}; give min <= max", job_.min, job_.max));
   }
   if (!given("num")) job_.num = job_.min;
+  if (!given("total_seconds")) job_.total_seconds = job_.remaining_seconds;
   if (job_.num < job_.min || job_.num > job_.max) {
     return WrongJob("num", fmt::format("{} is outside min {} to max {}; give min <= num <= max", job_.num,
                                        job_.min, job_.max));
@@ -574,6 +684,22 @@ bool SnapshotReader::MakeCurve() {
     for (int size = job_.min; size <= job_.max; ++size) sizes_.push_back(size);
   }
   job_.curve = curves_.Of(sizes_, values_);
+  return true;
+}
+
+// An empty table says what none says: nothing is known.
+bool SnapshotReader::MakeSpans() {
+  const auto key = [](const SpanSpeedup& entry) { return std::pair(entry.workers, entry.nodes); };
+  std::sort(spans_.begin(), spans_.end(),
+            [&](const SpanSpeedup& a, const SpanSpeedup& b) { return key(a) < key(b); });
+  const auto twin =
+      std::adjacent_find(spans_.begin(), spans_.end(),
+                         [&](const SpanSpeedup& a, const SpanSpeedup& b) { return key(a) == key(b); });
+  if (twin != spans_.end()) {
+    return WrongJob(fmt::format("span_speedup.{}@{}", twin->workers, twin->nodes),
+                    "given twice; give it once");
+  }
+  if (!spans_.empty()) job_.spans = span_pool_.Of(spans_);
   return true;
 }
 

@@ -23,7 +23,8 @@ inline constexpr int kMaxClusterGpus = 1 << 30;
 // with no GPUs. An error names the field (`jobs[3].min (job "a")`), the value and what to give instead.
 Result<Snapshot> ParseSnapshot(std::string_view text);
 
-// The same schema, on one line, with what is at its default left out where it is large (sizes, speed-ups).
+// The same schema, on one line, with what is at its default left out where it is large or mostly absent
+// (sizes, speed-ups, what was measured, a stall, a total that equals what remains).
 std::string SnapshotToJson(const Snapshot& snapshot);
 
 // One decision, jobs in order of their names, a line for each.

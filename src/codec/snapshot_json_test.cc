@@ -66,6 +66,43 @@ TEST(ParseSnapshot, ReadsEveryField) {
   EXPECT_FALSE(job.preemptible);
 }
 
+TEST(ParseSnapshot, ReadsWhatPricesNeed) {
+  const Snapshot snapshot =
+      Parsed(WithJob(R"("min": 1, "max": 4, "remaining_seconds": 50, "total_seconds": 80,
+    "stall_left": 7.5, "measured": [1, 3, 65536], "span_speedup": {"4@3": 2.5, "65536@65536": 9, "4@2": 2.8})"));
+  const Job& job = snapshot.jobs[0];
+  EXPECT_EQ(job.remaining_seconds, 50);
+  EXPECT_EQ(job.total_seconds, 80);
+  EXPECT_EQ(job.stall_left, 7.5);
+  ASSERT_NE(job.measured, nullptr);
+  EXPECT_EQ(*job.measured, (std::vector<int>{1, 3, 65536}));
+  ASSERT_NE(job.spans, nullptr);
+  ASSERT_EQ(job.spans->size(), 3u);
+  EXPECT_EQ((*job.spans)[0].nodes, 2);
+  EXPECT_EQ((*job.spans)[0].speedup, 2.8);
+  EXPECT_EQ((*job.spans)[1].nodes, 3);
+  EXPECT_EQ((*job.spans)[2].workers, 65536);
+  EXPECT_EQ(SpeedupOver(*job.curve, job.spans.get(), 4, 1), 4);
+  EXPECT_EQ(SpeedupOver(*job.curve, job.spans.get(), 4, 2), 2.8);
+  EXPECT_EQ(SpeedupOver(*job.curve, job.spans.get(), 4, 4), 2.5);
+}
+
+TEST(ParseSnapshot, ReadsNothingMeasured) {
+  const Job none = Parsed(WithJob(R"("min": 1, "max": 4, "measured": [], "span_speedup": {})")).jobs[0];
+  ASSERT_NE(none.measured, nullptr);
+  EXPECT_TRUE(none.measured->empty());
+  EXPECT_EQ(none.spans, nullptr);
+  EXPECT_EQ(Parsed(WithJob(R"("min": 1, "max": 4, "measured": null)")).jobs[0].measured, nullptr);
+  // The fields of one job do not leak into the next.
+  const Snapshot two = Parsed(R"({"nodes": [], "jobs": [
+    {"name": "a", "min": 1, "max": 1, "measured": [1], "span_speedup": {"2@2": 1}, "total_seconds": 5},
+    {"name": "b", "min": 1, "max": 1, "span_speedup": {"3@2": 1}, "remaining_seconds": 4}]})");
+  EXPECT_EQ(two.jobs[1].measured, nullptr);
+  EXPECT_EQ(two.jobs[1].spans->size(), 1u);
+  EXPECT_EQ(two.jobs[0].total_seconds, 5);
+  EXPECT_EQ(two.jobs[1].total_seconds, 4);
+}
+
 TEST(ParseSnapshot, HasDefaults) {
   const Snapshot snapshot = Parsed(WithJob(R"("min": 2, "max": 5.0)"));
   EXPECT_EQ(snapshot.now, 0);
@@ -80,6 +117,13 @@ TEST(ParseSnapshot, HasDefaults) {
   EXPECT_TRUE(job.workers.empty());
   EXPECT_TRUE(job.curve->linear());
   EXPECT_EQ(job.curve->count(), 4);
+  EXPECT_EQ(job.start_cost, 0);
+  EXPECT_EQ(job.rescale_cost, 0);
+  EXPECT_EQ(job.migration_cost, 0);
+  EXPECT_EQ(job.stall_left, 0);
+  EXPECT_EQ(job.measured, nullptr);
+  EXPECT_EQ(job.spans, nullptr);
+  EXPECT_EQ(Parsed(WithJob(R"("min": 1, "max": 1, "remaining_seconds": 9)")).jobs[0].total_seconds, 9);
 }
 
 TEST(ParseSnapshot, AcceptsWhatIsUnusual) {
@@ -116,6 +160,17 @@ TEST(ParseSnapshot, JobsWithEqualCurvesShareOne) {
   EXPECT_NE(snapshot.jobs[0].curve, snapshot.jobs[2].curve);
   EXPECT_EQ(snapshot.jobs[3].curve, snapshot.jobs[4].curve);
   EXPECT_NE(snapshot.jobs[3].curve, snapshot.jobs[5].curve);
+}
+
+TEST(ParseSnapshot, JobsWithEqualMeasurementsShareThem) {
+  const Snapshot snapshot = Parsed(R"({"nodes": [], "jobs": [
+    {"name": "a", "min": 1, "max": 2, "measured": [1, 2], "span_speedup": {"2@2": 1.5, "2@1": 2}},
+    {"name": "b", "min": 1, "max": 4, "measured": [1, 2], "span_speedup": {"2@1": 2, "2@2": 1.5}},
+    {"name": "c", "min": 1, "max": 2, "measured": [1], "span_speedup": {"2@1": 2, "2@2": 1.6}}]})");
+  EXPECT_EQ(snapshot.jobs[0].measured, snapshot.jobs[1].measured);
+  EXPECT_NE(snapshot.jobs[0].measured, snapshot.jobs[2].measured);
+  EXPECT_EQ(snapshot.jobs[0].spans, snapshot.jobs[1].spans);
+  EXPECT_NE(snapshot.jobs[0].spans, snapshot.jobs[2].spans);
 }
 
 struct BadCase {
@@ -257,6 +312,65 @@ TEST(ParseSnapshot, NamesTheFieldThatIsWrong) {
   }
 }
 
+TEST(ParseSnapshot, NamesTheMeasurementThatIsWrong) {
+  const std::string a = " (job \"a\"): ";
+  const std::string too_many = [] {
+    std::string entries;
+    for (int nodes = 1; nodes <= 65536; ++nodes) entries += fmt::format(R"("65536@{}": 1, )", nodes);
+    return entries + R"("4@2": 1)";
+  }();
+  const std::vector<BadCase> cases = {
+      {R"("stall_left": -1)", "stall_left" + a + "-1 is negative", "at least 0"},
+      {R"("stall_left": null)", "stall_left" + a + "null is not a finite number", ""},
+      {R"("stall_left": 1e999)", "stall_left" + a + "out of range", ""},
+      {R"("stall_left": 1, "stall_left": 1)", "stall_left" + a + "given twice", ""},
+      {R"("total_seconds": -0.5)", "total_seconds" + a + "-0.5 is negative", "at least 0"},
+      {R"("total_seconds": "9")", "total_seconds" + a + "\"9\" is not a finite number", ""},
+      {R"("total_seconds": [9])", "total_seconds" + a + "an array is not a finite number", ""},
+      {R"("measured": 4)", "measured" + a + "4 is not an array", "or null"},
+      {R"("measured": {"4": 1})", "measured" + a + "an object is not an array", ""},
+      {R"("measured": [0])", "measured[0]" + a + "0 is out of range", "1 to 65536"},
+      {R"("measured": [1, 65537])", "measured[1]" + a + "65537 is out of range", ""},
+      {R"("measured": [1, 2.5])", "measured[1]" + a + "2.5 is not a whole number", ""},
+      {R"("measured": ["1"])", "measured[0]" + a + "\"1\" is not a whole number", ""},
+      {R"("measured": [null])", "measured[0]" + a + "null is not a whole number", ""},
+      {R"("measured": [[1]])", "measured[0]" + a + "an array is not a whole number", ""},
+      {R"("measured": [2, 1])", "measured[1]" + a + "1 after 2 is not ascending", ""},
+      {R"("measured": [2, 2])", "measured[1]" + a + "2 after 2 is not ascending", "once"},
+      {R"("measured": null, "measured": [1])", "measured" + a + "given twice", ""},
+      {R"("span_speedup": null)", "span_speedup" + a + "null is not an object", "4@2"},
+      {R"("span_speedup": [1])", "span_speedup" + a + "an array is not an object", ""},
+      {R"("span_speedup": {"4": 1})", "span_speedup" + a + "key \"4\" is not WORKERS@NODES", "\"4@2\""},
+      {R"("span_speedup": {"": 1})", "span_speedup" + a + "key \"\" is not", ""},
+      {R"("span_speedup": {"@": 1})", "span_speedup" + a + "key \"@\" is not", ""},
+      {R"("span_speedup": {"4@": 1})", "span_speedup" + a + "key \"4@\" is not", ""},
+      {R"("span_speedup": {"@2": 1})", "span_speedup" + a + "key \"@2\" is not", ""},
+      {R"("span_speedup": {"4@0": 1})", "span_speedup" + a + "key \"4@0\" is not", ""},
+      {R"("span_speedup": {"04@2": 1})", "span_speedup" + a + "key \"04@2\" is not", ""},
+      {R"("span_speedup": {"-4@2": 1})", "span_speedup" + a + "key \"-4@2\" is not", ""},
+      {R"("span_speedup": {"4 @2": 1})", "span_speedup" + a + "key \"4 @2\" is not", ""},
+      {R"("span_speedup": {"4@2@1": 1})", "span_speedup" + a + "key \"4@2@1\" is not", ""},
+      {R"("span_speedup": {"2@4": 1})", "span_speedup" + a + "key \"2@4\" has more nodes than workers", ""},
+      {R"("span_speedup": {"65537@2": 1})", "span_speedup" + a + "key \"65537@2\" is out of range", "65536"},
+      {R"("span_speedup": {"99999999999999999999@2": 1})", "span_speedup" + a + "key \"9999", ""},
+      {R"("span_speedup": {"4@2": 0})", "span_speedup.4@2" + a + "0 is not above 0", ""},
+      {R"("span_speedup": {"4@2": -1})", "span_speedup.4@2" + a + "-1 is not above 0", ""},
+      {R"("span_speedup": {"4@2": 1e999})", "span_speedup.4@2" + a + "out of range", ""},
+      {R"("span_speedup": {"4@2": NaN})", "span_speedup.4@2" + a + "not JSON", ""},
+      {R"("span_speedup": {"4@2": "2"})", "span_speedup.4@2" + a + "\"2\" is not a finite number above 0",
+       ""},
+      {R"("span_speedup": {"4@2": {}})", "span_speedup.4@2" + a + "an object is not", ""},
+      {R"("span_speedup": {"4@2": 1, "3@2": 1, "4@2": 1})", "span_speedup.4@2" + a + "given twice", ""},
+      {R"("span_speedup": {)" + too_many + "}", "span_speedup.4@2" + a + "too many sizes", "65536"},
+  };
+  for (const BadCase& bad : cases) {
+    const std::string message = ErrorOf(WithJob(R"("min": 1, "max": 4, )" + bad.text));
+    const std::string want = "jobs[0]." + bad.want_field;
+    EXPECT_EQ(message.substr(0, want.size()), want) << bad.text.substr(0, 200);
+    EXPECT_NE(message.find(bad.want_problem), std::string::npos) << message;
+  }
+}
+
 TEST(ParseSnapshot, LimitsAreBeforeMemory) {
   const std::string deep(100'000, '[');
   EXPECT_EQ(ErrorOf(deep).substr(0, 9), "snapshot:");
@@ -302,6 +416,31 @@ TEST(SnapshotToJson, RoundTrips) {
         EXPECT_EQ(a.speedup(k), b.speedup(k));
       }
     }
+  }
+}
+
+TEST(SnapshotToJson, RoundTripsWhatPricesNeed) {
+  const std::string text = SnapshotToJson(Parsed(
+      WithJob(R"("min": 1, "max": 4, "remaining_seconds": 0.1, "total_seconds": 0.3, "stall_left": 1e-9,
+    "measured": [2, 7, 60000], "span_speedup": {"7@3": 1e-300, "4@2": 2.8, "7@2": 1e300})")));
+  EXPECT_NE(text.find(R"("total_seconds": 0.3)"), std::string::npos);
+  EXPECT_NE(text.find(R"("stall_left": 1e-09)"), std::string::npos);
+  EXPECT_NE(text.find(R"("measured": [2, 7, 60000])"), std::string::npos);
+  EXPECT_NE(text.find(R"("span_speedup": {"4@2": 2.8, "7@2": 1e+300, "7@3": 1e-300})"), std::string::npos);
+  EXPECT_EQ(SnapshotToJson(Parsed(text)), text);
+
+  // Nothing measured is not the same as all measured.
+  const std::string none = SnapshotToJson(Parsed(WithJob(R"("min": 1, "max": 4, "measured": [])")));
+  EXPECT_NE(none.find(R"("measured": [])"), std::string::npos);
+  EXPECT_EQ(SnapshotToJson(Parsed(none)), none);
+  // A total of 0 is not the default where work is left.
+  const std::string zero =
+      SnapshotToJson(Parsed(WithJob(R"("min": 1, "max": 4, "remaining_seconds": 5, "total_seconds": 0)")));
+  EXPECT_EQ(Parsed(zero).jobs[0].total_seconds, 0);
+
+  const std::string plain = SnapshotToJson(Parsed(WithJob(R"("min": 1, "max": 4, "remaining_seconds": 5)")));
+  for (const auto* field : {"total_seconds", "stall_left", "measured", "span_speedup"}) {
+    EXPECT_EQ(plain.find(field), std::string::npos) << field;
   }
 }
 

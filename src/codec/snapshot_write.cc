@@ -61,6 +61,27 @@ void AppendSpeedup(std::string& out, const Curve& curve) {
   out += '}';
 }
 
+void AppendMeasured(std::string& out, const std::vector<int>& sizes) {
+  out += '[';
+  bool first = true;
+  for (const int size : sizes) {
+    AppendSeparator(out, first, ", ");
+    out += std::to_string(size);
+  }
+  out += ']';
+}
+
+void AppendSpans(std::string& out, const SpanTable& spans) {
+  out += '{';
+  bool first = true;
+  for (const SpanSpeedup& entry : spans) {
+    AppendSeparator(out, first, ", ");
+    out += '"' + std::to_string(entry.workers) + '@' + std::to_string(entry.nodes) + "\": ";
+    AppendNumber(out, entry.speedup);
+  }
+  out += '}';
+}
+
 bool Omitted(const JobField& field, const Job& job) {
   const Curve& curve = *job.curve;
   switch (field.kind) {
@@ -70,6 +91,14 @@ bool Omitted(const JobField& field, const Job& job) {
       return curve.linear();
     case FieldKind::kMaybeTime:
       return !std::isfinite(job.*field.real);
+    case FieldKind::kTotal:
+      return job.total_seconds == job.remaining_seconds;
+    case FieldKind::kSeconds:
+      return field.real == &Job::stall_left && job.stall_left == 0;
+    case FieldKind::kMeasured:
+      return job.measured == nullptr;
+    case FieldKind::kSpans:
+      return job.spans == nullptr || job.spans->empty();
     default:
       return false;
   }
@@ -85,6 +114,7 @@ void AppendJobField(std::string& out, const Snapshot& snapshot, const JobField& 
     case FieldKind::kTime:
     case FieldKind::kMaybeTime:
     case FieldKind::kSeconds:
+    case FieldKind::kTotal:
       return AppendNumber(out, job.*field.real);
     case FieldKind::kFirstStart:
       if (job.first_start) return AppendNumber(out, *job.first_start);
@@ -99,6 +129,10 @@ void AppendJobField(std::string& out, const Snapshot& snapshot, const JobField& 
       return AppendSeats(out, snapshot, job.workers);
     case FieldKind::kSpeedup:
       return AppendSpeedup(out, *job.curve);
+    case FieldKind::kMeasured:
+      return AppendMeasured(out, *job.measured);
+    case FieldKind::kSpans:
+      return AppendSpans(out, *job.spans);
   }
 }
 

@@ -183,11 +183,26 @@ class GiveWay {
 
 }  // namespace
 
+namespace {
+
+void ExplainMoves(Plan& plan) {
+  for (const PaidMove& move : plan.placement.moves) {
+    Reason& reason = plan.allocation.reasons[static_cast<std::size_t>(move.job)];
+    reason.moved = true;
+    reason.move_saves = move.saves;
+    reason.move_costs = move.costs;
+    reason.repacked = move.repacked;
+  }
+}
+
+}  // namespace
+
 Plan Decide(const Snapshot& snapshot, const Policy& policy, PlacementMode mode) {
   Plan plan{.allocation = policy.Allocate(snapshot), .placement = {}};
   VODA_CHECK(Valid(snapshot, plan.allocation));
   if (auto placement = Place(snapshot, plan.allocation.workers, plan.allocation.order, mode)) {
     plan.placement = std::move(*placement);
+    ExplainMoves(plan);
     return plan;
   }
   GiveWay seated(snapshot, plan.allocation, mode);
@@ -202,6 +217,7 @@ Plan Decide(const Snapshot& snapshot, const Policy& policy, PlacementMode mode) 
     plan.allocation.workers[i] = workers;
   }
   plan.placement = std::move(seated.placement());
+  ExplainMoves(plan);
   return plan;
 }
 

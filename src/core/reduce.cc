@@ -106,7 +106,16 @@ class Reducer {
       }
       Job& job = Observed(index);
       // A curve over other sizes is out of date: the job's limits changed meanwhile.
-      if (entry.curve && entry.curve->SameSizes(*job.curve)) job.curve = entry.curve;
+      if (entry.curve && entry.curve->SameSizes(*job.curve)) {
+        job.curve = entry.curve;
+        job.measured = entry.measured;
+        job.spans = entry.spans;
+      }
+      if (entry.costs) {
+        job.start_cost = entry.costs->start;
+        job.rescale_cost = entry.costs->rescale;
+        job.migration_cost = entry.costs->migration;
+      }
       if (entry.remaining_seconds && std::isfinite(*entry.remaining_seconds)) {
         job.remaining_seconds = std::max(0.0, *entry.remaining_seconds);
       }
@@ -183,7 +192,15 @@ class Reducer {
     Accrue(state_, index, now_);
     Job& job = Observed(index);
     ActiveJob& active = Active(index);
-    if (workers.size() != job.workers.size()) job.last_change = now_;
+    double stall = job.workers.empty() ? job.start_cost : 0;
+    if (workers.size() != job.workers.size()) {
+      job.last_change = now_;
+      if (!job.workers.empty()) stall = job.rescale_cost;
+    }
+    for (std::size_t worker = 0; worker < std::min(workers.size(), job.workers.size()); ++worker) {
+      if (workers[worker] != job.workers[worker]) stall = std::max(stall, job.migration_cost);
+    }
+    active.stalled_until = now_ + stall;
     if (job.workers.empty() && !workers.empty()) {
       job.last_start = now_;
       if (!job.first_start) {

@@ -1,5 +1,7 @@
 #include "core/state.h"
 
+#include <algorithm>
+
 #include "base/check.h"
 
 namespace voda {
@@ -30,6 +32,7 @@ JobIndex FindJob(const State& state, const std::string& name) {
 void Accrue(State& state, JobIndex index, double now) {
   ActiveJob& active = state.active[static_cast<std::size_t>(index)];
   Job& job = state.world.jobs[static_cast<std::size_t>(index)];
+  job.stall_left = job.workers.empty() ? 0 : std::max(0.0, active.stalled_until - now);
   const double passed = now - active.accrued_at;
   if (passed <= 0) return;  // a clock that steps back adds nothing
   active.accrued_at = now;

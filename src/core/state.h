@@ -25,7 +25,7 @@ constexpr bool Terminal(JobStatus status) {
 }
 
 struct CoreConfig {
-  PlacementMode placement = PlacementMode::kStable;
+  PlacementMode placement = PlacementMode::kCost;
   double rate_limit = 30;       // seconds between rounds; delays a round, never loses one
   double action_timeout = 300;  // seconds until an action without an outcome counts as failed
   // Against churn, off by default.
@@ -60,7 +60,8 @@ struct ActiveJob {
   int failures = 0;     // actions that failed in a row
   double retry_at = 0;  // no action of this job before
   double accrued_at = 0;
-  double waited = 0;  // totals since submission, for people; policies see those of Job
+  double stalled_until = 0;  // by its costs, a change of size or seats is over then
+  double waited = 0;         // totals since submission, for people; policies see those of Job
   double ran = 0;
   double gpu_seconds = 0;
   std::optional<SizeChange> last_change;

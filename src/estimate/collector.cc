@@ -3,19 +3,49 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <limits>
 #include <utility>
 #include <vector>
 
 namespace voda {
 
-bool Collector::Epoch(const std::string& category, int workers, double seconds) {
-  constexpr double kShortest = 1e-6, kLongest = 1e9;  // also keeps every ratio of two finite
-  if (workers < 1 || !(seconds >= kShortest && seconds <= kLongest)) return false;
-  Mean& mean = categories_[category][workers];
-  const double before = mean.seconds;
-  mean.count = std::min(mean.count + 1, 1000);  // old epochs fade out once there are many
-  mean.seconds += (seconds - mean.seconds) / mean.count;
-  return std::abs(mean.seconds - before) > 1e-6 * mean.seconds;
+namespace {
+
+constexpr double kShortest = 1e-6, kLongest = 1e9;  // also keeps every ratio of two finite
+constexpr double kExponentBeyond = 0.8;
+
+bool Changed(double before, double after) {
+  return std::abs(after - before) > 1e-6 * after;
+}
+
+}  // namespace
+
+void Collector::Mean::Add(double sample) {
+  count = std::min(count + 1, 1000);  // old samples fade out once there are many
+  value += (sample - value) / count;
+}
+
+double Collector::Size::seconds() const {
+  double least = std::numeric_limits<double>::infinity();
+  for (const auto& [nodes, mean] : by_nodes) least = std::min(least, mean.value);
+  return least;
+}
+
+bool Collector::Epoch(const std::string& category, int workers, int nodes, double seconds) {
+  if (workers < 1 || nodes < 1 || !(seconds >= kShortest && seconds <= kLongest)) return false;
+  Mean& mean = categories_[category][workers].by_nodes[nodes];
+  const double before = mean.value;
+  mean.Add(seconds);
+  return Changed(before, mean.value);
+}
+
+bool Collector::Stall(const std::string& category, StallKind kind, double seconds) {
+  if (!(seconds >= 0 && seconds <= kLongest)) return false;
+  Mean& mean = stalls_[{category, kind}];
+  const bool first = mean.count == 0;
+  const double before = mean.value;
+  mean.Add(seconds);
+  return first || Changed(before, mean.value);
 }
 
 namespace {
@@ -26,19 +56,13 @@ double OneWorker(int workers, double seconds) {
 
 }  // namespace
 
-double Collector::Speedup(const Sizes& sizes, int workers) const {
-  const double one = OneWorker(sizes.begin()->first, sizes.begin()->second.seconds);
-  const auto at = [&](Sizes::const_iterator size) { return one / size->second.seconds; };
+double Collector::Speedup(const Sizes& sizes, int workers) {
+  const double one = OneWorker(sizes.begin()->first, sizes.begin()->second.seconds());
+  const auto at = [&](Sizes::const_iterator size) { return one / size->second.seconds(); };
   const auto above = sizes.lower_bound(workers);
   if (above == sizes.end()) {
     const auto last = std::prev(sizes.end());
-    double exponent = 1;
-    if (sizes.size() > 1) {
-      const auto before = std::prev(last);
-      exponent = std::log(at(last) / at(before)) / std::log(static_cast<double>(last->first) / before->first);
-      exponent = std::clamp(exponent, 0.0, 1.0);
-    }
-    return at(last) * std::pow(static_cast<double>(workers) / last->first, exponent);
+    return at(last) * std::pow(static_cast<double>(workers) / last->first, kExponentBeyond);
   }
   if (above->first == workers) return at(above);
   if (above == sizes.begin()) return workers;
@@ -59,17 +83,49 @@ CurvePtr Collector::CurveFor(const std::string& category, const Curve& shape) co
   return Curve::Of(std::move(sizes), std::move(speedup));
 }
 
+std::shared_ptr<const std::vector<int>> Collector::MeasuredOf(const std::string& category) const {
+  auto measured = std::make_shared<std::vector<int>>();
+  if (const auto known = categories_.find(category); known != categories_.end()) {
+    for (const auto& [workers, size] : known->second) measured->push_back(workers);
+  }
+  return measured;
+}
+
+std::shared_ptr<const SpanTable> Collector::SpansOf(const std::string& category) const {
+  const auto known = categories_.find(category);
+  if (known == categories_.end()) return nullptr;
+  const Sizes& sizes = known->second;
+  const double one = OneWorker(sizes.begin()->first, sizes.begin()->second.seconds());
+  SpanTable table;
+  for (const auto& [workers, size] : sizes) {
+    if (size.by_nodes.size() < 2) continue;
+    for (const auto& [nodes, mean] : size.by_nodes) table.push_back({workers, nodes, one / mean.value});
+  }
+  if (table.empty()) return nullptr;
+  return std::make_shared<const SpanTable>(std::move(table));
+}
+
 double Collector::EpochSeconds(const std::string& category) const {
   const auto known = categories_.find(category);
-  if (known != categories_.end()) {
-    const auto& smallest = *known->second.begin();
-    return OneWorker(smallest.first, smallest.second.seconds);
-  }
+  const auto one = [](const Sizes& sizes) {
+    return OneWorker(sizes.begin()->first, sizes.begin()->second.seconds());
+  };
+  if (known != categories_.end()) return one(known->second);
   if (categories_.empty()) return kUnknownEpochSeconds;
   double sum = 0;
-  for (const auto& [name, sizes] : categories_)
-    sum += OneWorker(sizes.begin()->first, sizes.begin()->second.seconds);
+  for (const auto& [name, sizes] : categories_) sum += one(sizes);
   return sum / static_cast<double>(categories_.size());
+}
+
+Stalls Collector::StallsOf(const std::string& category) const {
+  const auto observed = [&](StallKind kind, double fallback) {
+    const auto known = stalls_.find({category, kind});
+    return known == stalls_.end() ? fallback : known->second.value;
+  };
+  const Stalls unknown;
+  return {.start = observed(StallKind::kStart, unknown.start),
+          .rescale = observed(StallKind::kRescale, unknown.rescale),
+          .migration = observed(StallKind::kMigration, unknown.migration)};
 }
 
 }  // namespace voda

@@ -65,7 +65,15 @@ struct NodeChanged {
 struct MetricsUpdated {
   struct Entry {
     std::string job;
-    CurvePtr curve;  // null: unchanged; otherwise over the job's allowed sizes
+    CurvePtr curve;  // null: what is known of its speed is unchanged; otherwise over the job's allowed sizes
+    std::shared_ptr<const std::vector<int>> measured;  // with a curve
+    std::shared_ptr<const SpanTable> spans;            // with a curve
+    struct Costs {
+      double start;
+      double rescale;
+      double migration;
+    };
+    std::optional<Costs> costs;
     std::optional<double> remaining_seconds;
   };
   std::vector<Entry> entries;

@@ -3,12 +3,14 @@
 
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "model/curve.h"
 #include "model/node.h"
+#include "model/span.h"
 
 namespace voda {
 
@@ -40,7 +42,11 @@ struct Job {
 
   // Estimate: allowed sizes with the speed-up at each, and the seconds of work left on one worker.
   CurvePtr curve;
+  std::shared_ptr<const SpanTable> spans;  // null: nothing is known of what spreading over nodes costs
   double remaining_seconds = 0;
+  double total_seconds = 0;  // work on one worker as it was at submission
+  // The sizes whose speed-up was measured, ascending; null: all of them. The others are a guess.
+  std::shared_ptr<const std::vector<int>> measured;
 
   // Observed: the node of worker 0, 1, … (kNoNode where that worker is down). Empty: the job holds nothing.
   // What is observed need not be an allowed size nor fit its nodes; the next plan mends it.
@@ -58,6 +64,7 @@ struct Job {
   double start_cost = 0;
   double rescale_cost = 0;
   double migration_cost = 0;
+  double stall_left = 0;  // seconds until a change now under way is over
   double last_change = -std::numeric_limits<double>::infinity();
   double last_start = -std::numeric_limits<double>::infinity();
 

@@ -16,10 +16,19 @@ struct Migration {
   NodeIndex to = kNoNode;
 };
 
+// A job that was moved to save time: what that saves it and what the move costs it, in seconds.
+struct PaidMove {
+  JobIndex job = kNoJob;
+  double saves = 0;
+  double costs = 0;
+  bool repacked = false;  // as part of packing everything anew, which saves time for all jobs together
+};
+
 struct Placement {
   std::vector<NodeIndex> seats;  // workers of job 0, then of job 1, …
   std::vector<int> first;        // job -> its first entry in seats; one more entry than there are jobs
   std::vector<Migration> migrations;
+  std::vector<PaidMove> moves;  // of placements that weigh moves
   int jobs_across_nodes = 0;
 
   std::span<const NodeIndex> workers(JobIndex job) const {

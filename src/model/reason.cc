@@ -14,6 +14,10 @@ std::string_view Name(ReasonCode code) {
       return "grew_on_spare";
     case ReasonCode::kOptimum:
       return "optimum";
+    case ReasonCode::kPriced:
+      return "priced";
+    case ReasonCode::kPricedOut:
+      return "priced_out";
     case ReasonCode::kShrankForQueue:
       return "shrank_for_queue";
     case ReasonCode::kWaits:
@@ -50,9 +54,7 @@ std::string Queue(const Reason& reason, const Snapshot& snapshot) {
                      snapshot.job(reason.ahead).name);
 }
 
-}  // namespace
-
-std::string Describe(const Reason& reason, const Snapshot& snapshot, JobIndex index, int workers) {
+std::string DescribeSize(const Reason& reason, const Snapshot& snapshot, JobIndex index, int workers) {
   const Job& job = snapshot.job(index);
   const std::string size = fmt::format("{} ({})", Count(workers, "worker"), Count(job.gpus(workers), "GPU"));
   switch (reason.code) {
@@ -66,6 +68,18 @@ std::string Describe(const Reason& reason, const Snapshot& snapshot, JobIndex in
                          size, job.min);
     case ReasonCode::kOptimum:
       return fmt::format("runs on {}: its share of the allocation with the largest sum of speed-ups", size);
+    case ReasonCode::kPriced:
+      return fmt::format(
+          "runs on {}: at a price of {:.3g} s per GPU-second, the {:.0f} s it has left and their rent cost "
+          "least "
+          "at this size; on its minimum of {} it would take {:.0f} s",
+          size, reason.price, reason.seconds, job.min, reason.seconds_at_min);
+    case ReasonCode::kPricedOut:
+      return fmt::format(
+          "waits: needs {}, {} free when its turn came; {}, each with less GPU-time left than its {:.0f} s, "
+          "or "
+          "already running, or with a higher priority",
+          Count(reason.needs, "GPU"), reason.free, Queue(reason, snapshot), reason.seconds);
     case ReasonCode::kShrankForQueue:
       return fmt::format("runs on {}, its minimum: {} wait, so jobs outside the first queue shrink", size,
                          Count(reason.needs, "job"));
@@ -103,6 +117,22 @@ std::string Describe(const Reason& reason, const Snapshot& snapshot, JobIndex in
                                size);
   }
   return {};
+}
+
+}  // namespace
+
+std::string Describe(const Reason& reason, const Snapshot& snapshot, JobIndex job, int workers) {
+  std::string text = DescribeSize(reason, snapshot, job, workers);
+  if (!reason.moved) return text;
+  if (reason.repacked) {
+    return text +
+           fmt::format(
+               "; moved as all jobs were packed anew, which pays for them together: it takes {:.0f} s less "
+               "there and stalls {:.0f} s",
+               reason.move_saves, reason.move_costs);
+  }
+  return text + fmt::format("; moved onto fewer nodes: that saves {:.0f} s and stalls {:.0f} s",
+                            reason.move_saves, reason.move_costs);
 }
 
 }  // namespace voda

@@ -15,6 +15,8 @@ enum class ReasonCode : std::uint8_t {
   kRunsAtMin,       // got its minimum; no larger size fitted or helped
   kGrew,            // got more than its minimum from what was spare
   kOptimum,         // its share of the allocation with the largest sum of speed-ups
+  kPriced,          // the size whose time and rent together cost least
+  kPricedOut,       // jobs with less GPU-time left took what it needs
   kShrankForQueue,  // back to its minimum because many jobs wait
   kWaits,           // what it needs is not free after the jobs ahead of it
   kNeverFits,       // its minimum cannot be seated even on the empty cluster
@@ -38,6 +40,15 @@ struct Reason {
   int free = 0;             // GPUs that were free when it was its turn
   int jobs_ahead = 0;       // jobs served before it
   JobIndex ahead = kNoJob;  // the last of them
+  // Of kPriced and kPricedOut.
+  double price = 0;           // of a GPU-second, in job-seconds
+  double seconds = 0;         // the job still takes at its size; GPU-seconds left where it waits
+  double seconds_at_min = 0;  // the job would take at its minimum
+  // Of a job that was moved to save time.
+  bool moved = false;
+  double move_saves = 0;
+  double move_costs = 0;
+  bool repacked = false;
 };
 
 // One sentence for people: what the job got, why, and what would have to change.

@@ -12,6 +12,7 @@ namespace voda {
 
 std::optional<Placement> PlaceStable(const Snapshot& snapshot, const SeatingRequest& request);
 std::optional<Placement> PlaceRepacked(const Snapshot& snapshot, const SeatingRequest& request);
+std::optional<Placement> PlaceByCost(const Snapshot& snapshot, const SeatingRequest& request);
 
 // Splits `workers` of `width` GPUs over as few free nodes as possible: the fullest node that takes all that
 // is left, else all of the emptiest. Calls visit(rank, count) per node; false when the room runs out.

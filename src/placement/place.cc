@@ -5,7 +5,7 @@
 namespace voda {
 
 std::optional<PlacementMode> ParsePlacementMode(std::string_view name) {
-  for (const PlacementMode mode : {PlacementMode::kStable, PlacementMode::kRepack}) {
+  for (const PlacementMode mode : {PlacementMode::kStable, PlacementMode::kCost, PlacementMode::kRepack}) {
     if (Name(mode) == name) return mode;
   }
   return std::nullopt;
@@ -15,7 +15,15 @@ std::optional<Placement> Place(const Snapshot& snapshot, const std::vector<int>&
                                const std::vector<JobIndex>& order, PlacementMode mode,
                                const std::vector<bool>& anew) {
   const SeatingRequest request{.workers = workers, .order = order, .anew = anew};
-  return mode == PlacementMode::kStable ? PlaceStable(snapshot, request) : PlaceRepacked(snapshot, request);
+  switch (mode) {
+    case PlacementMode::kStable:
+      return PlaceStable(snapshot, request);
+    case PlacementMode::kCost:
+      return PlaceByCost(snapshot, request);
+    case PlacementMode::kRepack:
+      return PlaceRepacked(snapshot, request);
+  }
+  return std::nullopt;
 }
 
 }  // namespace voda

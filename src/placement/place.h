@@ -18,12 +18,21 @@ namespace voda {
 enum class PlacementMode : std::uint8_t {
   kStable,  // nobody moves who need not; new workers go where their job is, else onto as few nodes as
             // possible
+  kCost,    // stable, except where the time that a move saves exceeds what it costs
   kRepack,  // pack all jobs anew, largest first, then bind the packing to the nodes that keep most workers in
             // place
 };
 
 constexpr std::string_view Name(PlacementMode mode) {
-  return mode == PlacementMode::kStable ? "stable" : "repack";
+  switch (mode) {
+    case PlacementMode::kStable:
+      return "stable";
+    case PlacementMode::kCost:
+      return "cost";
+    case PlacementMode::kRepack:
+      return "repack";
+  }
+  return "";
 }
 std::optional<PlacementMode> ParsePlacementMode(std::string_view name);
 

@@ -5,6 +5,7 @@
 
 #include "policy/las.h"
 #include "policy/policy.h"
+#include "policy/price.h"
 
 namespace voda {
 
@@ -16,5 +17,6 @@ std::unique_ptr<Policy> MakeTiresias(LasOptions options);
 std::unique_ptr<Policy> MakeElasticTiresias(LasOptions options, int compaction);
 std::unique_ptr<Policy> MakeFfdlOptimizer();
 std::unique_ptr<Policy> MakeAfsL();
+std::unique_ptr<Policy> MakePrice(PriceOptions options);
 
 }  // namespace voda

@@ -34,7 +34,9 @@ struct Variant {
   OracleOptions oracle = {};
 
   bool gives_num() const { return policy == "FIFO" || policy == "SRJF" || policy == "Tiresias"; }
-  bool grows() const { return !gives_num() && policy != "FfDLOptimizer"; }  // step by step
+  bool grows() const {
+    return !gives_num() && policy != "FfDLOptimizer" && policy != "Price";
+  }  // step by step
   bool is_tiresias() const { return policy == "Tiresias" || policy == "ElasticTiresias"; }
 };
 
@@ -60,6 +62,8 @@ const std::vector<Variant>& Variants() {
        {.thresholds = {100, 3600}, .knob = 40, .compaction = 1}},
       {"FfDLOptimizer", "FfDLOptimizer"},
       {"AFS_L", "AFS-L"},
+      {"Price", "Price"},
+      {"PriceThroughput", "Price", {{"c", "4"}, {"guard", "1"}}},
   };
   return variants;
 }
@@ -284,6 +288,12 @@ TEST_P(PolicyProperties, GivesReasonsThatAreTrue) {
             RC_ASSERT(reason.needs == job.gpus(variant_.gives_num() ? job.num : job.min));
           }
           break;
+        case ReasonCode::kPriced:
+          RC_ASSERT(workers > 0);
+          break;
+        case ReasonCode::kPricedOut:
+          RC_ASSERT(workers == 0);
+          break;
         case ReasonCode::kRunsAtNum:
           RC_ASSERT(workers == job.num);
           break;
@@ -305,7 +315,8 @@ TEST_P(PolicyProperties, GivesReasonsThatAreTrue) {
           RC_FAIL("a code that no policy gives");
       }
       RC_ASSERT(
-          ((workers == 0) == (reason.code == ReasonCode::kWaits || reason.code == ReasonCode::kNeverFits)));
+          ((workers == 0) == (reason.code == ReasonCode::kWaits || reason.code == ReasonCode::kPricedOut ||
+                              reason.code == ReasonCode::kNeverFits)));
       if (variant_.gives_num() && workers > 0) RC_ASSERT(reason.code == ReasonCode::kRunsAtNum);
       RC_ASSERT(!Describe(reason, snapshot, static_cast<JobIndex>(i), workers).empty());
     }
@@ -457,7 +468,8 @@ INSTANTIATE_TEST_SUITE_P(All, GrowingPolicyProperties,
                          [](const auto& test) { return test.param.label; });
 // FfDLOptimizer: see FfdlProperties.
 INSTANTIATE_TEST_SUITE_P(All, PolicyOracle, ::testing::ValuesIn(VariantsThat([](const Variant& variant) {
-                           return variant.policy != "FfDLOptimizer";
+                           return variant.policy != "FfDLOptimizer" &&
+                                  variant.policy != "Price";  // price_test.cc
                          })),
                          [](const auto& test) { return test.param.label; });
 

@@ -64,6 +64,26 @@ MadePolicy ElasticTiresiasFrom(const PolicyOptions& options) {
   return MakeElasticTiresias(std::move(*las), static_cast<int>(*jobs));
 }
 
+MadePolicy PriceFrom(const PolicyOptions& options) {
+  PriceOptions price;
+  const struct {
+    std::string_view name;
+    double* value;
+    double low;
+    std::string_view fix;
+  } fields[] = {{"c", &price.c, 0, "a number of at least 0"},
+                {"ratio", &price.ratio, 1, "a number of at least 1"},
+                {"stick", &price.stick, 0, "a number of at least 0"},
+                {"guard", &price.guard, 1, "a number of at least 1"}};
+  for (const auto& field : fields) {
+    const std::string& text = options.find(field.name)->second;
+    const auto number = ParseNumber(text);
+    if (!number || *number < field.low || *number > 1e9) return BadOption(field.name, text, field.fix);
+    *field.value = *number;
+  }
+  return MakePrice(price);
+}
+
 template <std::unique_ptr<Policy> (*kMake)()>
 MadePolicy Plain(const PolicyOptions&) {
   return kMake();
@@ -101,6 +121,13 @@ const std::vector<PolicyInfo>& Policies() {
        {},
        Plain<MakeFfdlOptimizer>},
       {"AFS-L", "each step where it shortens completion times most, two jobs at a time", {}, Plain<MakeAfsL>},
+      {"Price",
+       "GPUs have a price; each job takes the size that costs it least, least GPU-time left first",
+       {{"c", "1.5", "how dear a GPU is; 4 favours makespan over completion times"},
+        {"ratio", "1.05", "a larger size must be at least this much faster than the best smaller one"},
+        {"stick", "0.7", "a running job's GPU-time left counts as this share, against needless preemption"},
+        {"guard", "4", "a job later than this many times its fair time goes to the front"}},
+       PriceFrom},
   };
   return table;
 }

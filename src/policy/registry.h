@@ -30,7 +30,7 @@ struct PolicyInfo {
   std::function<Result<std::unique_ptr<Policy>>(const PolicyOptions&)> make;
 };
 
-inline constexpr std::string_view kDefaultPolicy = "ElasticFIFO";
+inline constexpr std::string_view kDefaultPolicy = "Price";
 
 const std::vector<PolicyInfo>& Policies();
 

@@ -2,9 +2,11 @@
 // network and no other file, so it can be mailed, archived or opened from disk years later.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "sim/bound.h"
 #include "sim/result.h"
 
 namespace voda::sim {
@@ -13,6 +15,7 @@ struct ReportInput {
   std::string title;
   std::string description;  // cluster, workload, seed, placement, command; a line or a few
   std::vector<RunResult> runs;
+  std::optional<LowerBound> bound = std::nullopt;  // drawn, and runs that completed its jobs compared with it
 };
 
 // Same input, same bytes. Names are untrusted: no text of the input can end up as markup or script.

@@ -50,6 +50,7 @@ class DataWriter {
     AppendJsonArray(out_, table_.jobs, [&](const JobResult* job) { WriteInteger(job->gpus_per_worker); });
     out_ += "},\"notes\":";
     AppendJsonArray(out_, notes_, [&](const std::string& note) { AppendJsonString(out_, note); });
+    if (input_.bound) WriteBound(*input_.bound);
     out_ += '}';
     return std::move(out_);
   }
@@ -191,6 +192,16 @@ class DataWriter {
       out_ += ',';
       AppendJsonNumber(out_, point.used, 2);
     });
+  }
+
+  void WriteBound(const LowerBound& bound) {
+    out_ += ",\"bound\":{\"avg_jct_s\":";
+    AppendJsonNumber(out_, bound.avg_jct_s, 6);
+    out_ += ",\"makespan_s\":";
+    AppendJsonNumber(out_, bound.makespan_s, 6);
+    out_ += ",\"jobs\":";
+    WriteInteger(bound.jobs);
+    out_ += '}';
   }
 
   void Note(const RunResult& run, const std::string& text) {

@@ -74,6 +74,27 @@ TEST(ReportTest, HoldsEveryAlgorithmAndItsFigures) {
   EXPECT_TRUE(data["notes"].empty());
 }
 
+TEST(ReportTest, BoundIsInTheDataOnlyWhenGiven) {
+  ReportInput input{.title = "T", .description = "d", .runs = {SampleRun("FIFO")}};
+  const std::string without = RenderReport(input);
+  EXPECT_FALSE(EmbeddedData(without).contains("bound"));
+  input.bound = LowerBound{.avg_jct_s = 150.5, .makespan_s = 280.25, .jobs = 2};
+  const std::string with = RenderReport(input);
+  json data = EmbeddedData(with);
+  EXPECT_EQ(data["bound"], json::parse(R"({"avg_jct_s":150.5,"makespan_s":280.25,"jobs":2})"));
+  data.erase("bound");
+  EXPECT_EQ(data, EmbeddedData(without)) << "a bound changes nothing else";
+  input.bound.reset();
+  EXPECT_EQ(RenderReport(input), without);
+}
+
+TEST(ReportTest, BoundThatIsNoNumberIsNull) {
+  ReportInput input{.title = "T", .description = "", .runs = {SampleRun("FIFO")}};
+  input.bound = LowerBound{.avg_jct_s = std::nan(""), .makespan_s = std::numeric_limits<double>::infinity()};
+  EXPECT_EQ(EmbeddedData(RenderReport(input))["bound"],
+            json::parse(R"({"avg_jct_s":null,"makespan_s":null,"jobs":0})"));
+}
+
 TEST(ReportTest, HostileNamesStayText) {
   const std::string names[] = {
       "</script><script>alert(1)</script>", "<!-- <script>", "{{js}}{{data}}", "]]>&amp;\"'\\",

@@ -12,25 +12,13 @@ namespace voda::sim {
 namespace {
 
 double TrueSpeedup(const WorkloadJob& job, std::span<const NodeIndex> workers) {
-  const int size = static_cast<int>(workers.size());
-  // What was observed before a forecast need not be an allowed size.
-  const double packed = job.curve->speedup(std::max(job.curve->FloorIndex(size), 0));
-  if (!job.spans) return packed;
-  const int nodes = NodesSpanned(workers);
-  // The measurement with most nodes that this many still reach.
-  const auto after = std::upper_bound(job.spans->begin(), job.spans->end(), std::pair(size, nodes),
-                                      [](const std::pair<int, int>& key, const SpanSpeedup& entry) {
-                                        return key < std::pair(entry.workers, entry.nodes);
-                                      });
-  if (after == job.spans->begin()) return packed;
-  const SpanSpeedup& entry = *std::prev(after);
-  return entry.workers == size ? entry.speedup : packed;
+  return SpeedupOver(*job.curve, job.spans.get(), static_cast<int>(workers.size()), NodesSpanned(workers));
 }
 
 }  // namespace
 
 SimCluster::SimCluster(const Workload& workload, ChangeCosts costs, bool keep_history)
-    : workload_(workload), costs_(costs), keep_history_(keep_history) {
+    : costs_(costs), keep_history_(keep_history) {
   runtimes_.resize(workload.jobs.size());
   results_.resize(workload.jobs.size());
   for (std::size_t i = 0; i < workload.jobs.size(); ++i) {
@@ -59,23 +47,29 @@ std::vector<ActionId> SimCluster::Apply(double now) {
     const WorkloadJob& truth = *at(job).job;
     JobResult& result = results_[static_cast<std::size_t>(job)];
     double stall = action.moved > 0 ? truth.migration_cost.value_or(costs_.migration) : 0;
+    StallKind cause = StallKind::kMigration;
+    const auto raise = [&](StallKind kind, double seconds) {
+      if (seconds >= stall) cause = kind;
+      stall = std::max(stall, seconds);
+    };
     switch (action.kind) {
       case ActionKind::kHalt:
         ++result.preemptions;
         break;
       case ActionKind::kStart:
-        stall = std::max(stall, truth.start_cost.value_or(costs_.start));
+        raise(StallKind::kStart, truth.start_cost.value_or(costs_.start));
         break;
       case ActionKind::kShrink:
       case ActionKind::kGrow:
         ++result.rescales;
-        stall = std::max(stall, truth.rescale_cost.value_or(costs_.rescale));
+        raise(StallKind::kRescale, truth.rescale_cost.value_or(costs_.rescale));
         break;
       case ActionKind::kVacate:
       case ActionKind::kMove:
         break;
     }
     result.migrated_workers += action.moved;
+    if (!action.workers.empty()) stalls_.push_back({job, cause, stall, now + stall});
     Change(job, std::move(action.workers), stall, now);
   }
   return done;
@@ -208,6 +202,18 @@ double SimCluster::RemainingWork(int job, double now) const {
   return std::max(0.0, at(job).job->work_seconds - DoneAt(at(job), now));
 }
 
+std::vector<SimCluster::ObservedStall> SimCluster::TakeStalls(double now) {
+  std::vector<ObservedStall> over;
+  std::erase_if(stalls_, [&](const ObservedStall& stall) {
+    if (stall.until > now) return false;
+    // Cut short by another change, it says nothing of its length.
+    const bool whole = !at(stall.job).workers.empty() && at(stall.job).stalled_until == stall.until;
+    if (whole || results_[static_cast<std::size_t>(stall.job)].end) over.push_back(stall);
+    return true;
+  });
+  return over;
+}
+
 int SimCluster::EpochsDone(int job, double now) const {
   const Runtime& runtime = at(job);
   const double epoch = runtime.job->work_seconds / runtime.job->epochs;
@@ -220,6 +226,7 @@ SimCluster::Epochs SimCluster::TakeEpochs(int job, double now) {
   Epochs epochs;
   if (runtime.rate <= 0 || done <= runtime.reported) return epochs;
   epochs.workers = static_cast<int>(runtime.workers.size());
+  epochs.nodes = NodesSpanned(runtime.workers);
   epochs.count = done - runtime.reported;
   epochs.seconds = runtime.job->work_seconds / runtime.job->epochs / runtime.rate;
   runtime.reported = done;

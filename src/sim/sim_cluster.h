@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/ports.h"
+#include "estimate/collector.h"
 #include "sim/result.h"
 #include "sim/workload.h"
 
@@ -50,11 +51,20 @@ class SimCluster final : public Cluster {
   // one.
   struct Epochs {
     int workers = 0;
+    int nodes = 0;
     int count = 0;
     double seconds = 0;
   };
   Epochs TakeEpochs(int job, double now);
   int EpochsDone(int job, double now) const;
+  // Stalls that are over since they were last asked for, in the order in which they began.
+  struct ObservedStall {
+    int job = 0;
+    StallKind kind = StallKind::kStart;
+    double seconds = 0;
+    double until = 0;
+  };
+  std::vector<ObservedStall> TakeStalls(double now);
 
   const std::vector<int>& running() const { return running_; }
   int gpus_used() const { return gpus_used_; }
@@ -94,13 +104,13 @@ class SimCluster final : public Cluster {
   void Schedule(int job);
   void Record(int job, double now);
 
-  const Workload& workload_;
   ChangeCosts costs_;
   bool keep_history_;
   std::vector<Runtime> runtimes_;
   std::vector<JobResult> results_;
   std::vector<std::pair<Action, int>> collected_;
   std::priority_queue<Due, std::vector<Due>, std::greater<>> due_;
+  std::vector<ObservedStall> stalls_;
   std::vector<int> running_;
   int gpus_used_ = 0;
   std::unordered_map<std::string, int> index_;

@@ -8,6 +8,7 @@
 
 #include "base/check.h"
 #include "estimate/collector.h"
+#include "sim/random.h"
 #include "sim/statistics.h"
 
 namespace voda::sim {
@@ -24,82 +25,125 @@ namespace {
 // Feeds the scheduler what the estimate mode lets it know of the jobs.
 class Estimates {
  public:
-  Estimates(const Workload& workload, SimCluster& cluster, EstimateMode mode)
-      : workload_(workload), cluster_(cluster), mode_(mode), epochs_known_(workload.jobs.size(), 0) {}
+  Estimates(const Workload& workload, SimCluster& cluster, const SimulationConfig& config)
+      : workload_(workload), cluster_(cluster), config_(config), epochs_known_(workload.jobs.size(), 0) {}
 
   // What is known of a job when it is submitted.
   void Describe(int index, Job& job) {
-    const WorkloadJob& truth = workload_.jobs[static_cast<std::size_t>(index)];
-    if (mode_ == EstimateMode::kOracle) {
+    const WorkloadJob& truth = truth_of(index);
+    job.remaining_seconds = Remaining(index, truth.submit_time);
+    job.total_seconds = job.remaining_seconds;
+    if (config_.estimates == EstimateMode::kOracle) {
       job.curve = truth.curve;
-      job.remaining_seconds = truth.work_seconds;
+      job.spans = truth.spans;
       return;
     }
-    job.curve = CurveOf(truth);
-    job.remaining_seconds = truth.epochs * collector_.EpochSeconds(truth.category);
+    const Knowledge& known = KnowledgeOf(truth);
+    job.curve = known.curve;
+    job.measured = known.measured;
+    job.spans = known.spans;
+    job.start_cost = known.stalls.start;
+    job.rescale_cost = known.stalls.rescale;
+    job.migration_cost = known.stalls.migration;
     by_category_[truth.category].push_back(index);
   }
 
   // What has become known since, just before a round.
   MetricsUpdated News(double now) {
     MetricsUpdated news;
-    if (mode_ == EstimateMode::kOracle) {
-      for (const int job : cluster_.running()) {
-        news.entries.push_back(
-            {workload_.jobs[static_cast<std::size_t>(job)].name, nullptr, cluster_.RemainingWork(job, now)});
-      }
-      return news;
-    }
     std::vector<int> running = cluster_.running();
     std::sort(running.begin(), running.end());
     std::vector<std::string> changed;  // categories
     for (const int job : running) {
-      const WorkloadJob& truth = workload_.jobs[static_cast<std::size_t>(job)];
       const auto epochs = cluster_.TakeEpochs(job, now);
       const int done = cluster_.EpochsDone(job, now);
-      if (done != epochs_known_[static_cast<std::size_t>(job)]) {
+      if (config_.estimates == EstimateMode::kOracle ||
+          done != epochs_known_[static_cast<std::size_t>(job)]) {
         epochs_known_[static_cast<std::size_t>(job)] = done;
-        Tell(news, job, nullptr);
+        Tell(news, job, now, /*all=*/false);
       }
-      if (mode_ == EstimateMode::kLinear) continue;
+      if (config_.estimates != EstimateMode::kLearned) continue;
+      const std::string& category = truth_of(job).category;
       for (int i = 0; i < std::min(epochs.count, 3); ++i) {  // in the simulation they are all alike
-        if (collector_.Epoch(truth.category, epochs.workers, epochs.seconds))
-          changed.push_back(truth.category);
+        if (collector_.Epoch(category, epochs.workers, epochs.nodes, epochs.seconds))
+          changed.push_back(category);
       }
+    }
+    if (config_.estimates != EstimateMode::kLearned) return news;
+    for (const SimCluster::ObservedStall& stall : cluster_.TakeStalls(now)) {
+      const std::string& category = truth_of(stall.job).category;
+      if (collector_.Stall(category, stall.kind, stall.seconds)) changed.push_back(category);
     }
     std::sort(changed.begin(), changed.end());
     changed.erase(std::unique(changed.begin(), changed.end()), changed.end());
     for (const std::string& category : changed) {
-      curves_.erase(category);
+      known_.erase(category);
       auto& members = by_category_[category];
       std::erase_if(members, [&](int job) { return cluster_.result(job).end.has_value(); });
-      for (const int job : members) Tell(news, job, CurveOf(workload_.jobs[static_cast<std::size_t>(job)]));
+      for (const int job : members) Tell(news, job, now, /*all=*/true);
     }
     return news;
   }
 
  private:
-  void Tell(MetricsUpdated& news, int job, CurvePtr curve) {
-    const WorkloadJob& truth = workload_.jobs[static_cast<std::size_t>(job)];
-    const int left = truth.epochs - epochs_known_[static_cast<std::size_t>(job)];
-    news.entries.push_back({truth.name, std::move(curve), left * collector_.EpochSeconds(truth.category)});
+  // All that the collector says of the jobs of a category with the same allowed sizes.
+  struct Knowledge {
+    CurvePtr curve;
+    std::shared_ptr<const std::vector<int>> measured;
+    std::shared_ptr<const SpanTable> spans;
+    Stalls stalls;
+  };
+
+  const WorkloadJob& truth_of(int job) const { return workload_.jobs[static_cast<std::size_t>(job)]; }
+
+  void Tell(MetricsUpdated& news, int job, double now, bool all) {
+    MetricsUpdated::Entry entry;
+    entry.job = truth_of(job).name;
+    entry.remaining_seconds = Remaining(job, now);
+    if (all) {
+      const Knowledge& known = KnowledgeOf(truth_of(job));
+      entry.curve = known.curve;
+      entry.measured = known.measured;
+      entry.spans = known.spans;
+      entry.costs = {known.stalls.start, known.stalls.rescale, known.stalls.migration};
+    }
+    news.entries.push_back(std::move(entry));
   }
 
-  // Shared by the jobs of a category that have the same allowed sizes.
-  CurvePtr CurveOf(const WorkloadJob& truth) {
-    CurvePtr& curve = curves_[truth.category][truth.curve.get()];
-    if (!curve) curve = collector_.CurveFor(truth.category, *truth.curve);
-    return curve;
+  // With an error, times come from the user, who is wrong by a fixed factor; else by the estimate mode.
+  double Remaining(int job, double now) const {
+    const WorkloadJob& truth = truth_of(job);
+    if (config_.estimate_error > 1) return cluster_.RemainingWork(job, now) * ErrorOf(truth.name);
+    if (config_.estimates == EstimateMode::kOracle) return cluster_.RemainingWork(job, now);
+    const int left = truth.epochs - epochs_known_[static_cast<std::size_t>(job)];
+    return left * collector_.EpochSeconds(truth.category);
+  }
+
+  double ErrorOf(const std::string& name) const {
+    std::uint64_t hash = 0xcbf29ce484222325 ^ config_.error_seed;  // FNV-1a
+    for (const char letter : name) hash = (hash ^ static_cast<unsigned char>(letter)) * 0x100000001b3;
+    return std::pow(config_.estimate_error, 2 * Random(hash).Uniform() - 1);
+  }
+
+  const Knowledge& KnowledgeOf(const WorkloadJob& truth) {
+    Knowledge& known = known_[truth.category][truth.curve.get()];
+    if (!known.curve) {
+      known.curve = collector_.CurveFor(truth.category, *truth.curve);
+      known.measured = collector_.MeasuredOf(truth.category);
+      known.spans = collector_.SpansOf(truth.category);
+      known.stalls = collector_.StallsOf(truth.category);
+    }
+    return known;
   }
 
   const Workload& workload_;
   SimCluster& cluster_;
-  EstimateMode mode_;
+  const SimulationConfig& config_;
   Collector collector_;
   std::vector<int> epochs_known_;
   std::map<std::string, std::vector<int>> by_category_;
   // Looked up by address, never iterated: the order of addresses cannot reach a decision.
-  std::map<std::string, std::map<const Curve*, CurvePtr>> curves_;
+  std::map<std::string, std::map<const Curve*, Knowledge>> known_;
 };
 
 Job Submission(const WorkloadJob& truth, const ChangeCosts& costs) {
@@ -132,7 +176,7 @@ class Simulation {
         config_(config),
         cluster_(workload, config.costs, config.keep_history),
         scheduler_(config.core, std::move(policy), cluster_, config.store),
-        estimates_(workload, cluster_, config.estimates) {}
+        estimates_(workload, cluster_, config) {}
 
   void AddNodes(double now) {
     for (const Node& node : config_.nodes) scheduler_.Handle(NodeAdded{node}, now);
@@ -337,6 +381,7 @@ std::vector<std::optional<double>> ForecastStarts(const State& state, const Poli
     truth.max = job.max;
     truth.gpus_per_worker = job.gpus_per_worker;
     truth.curve = job.curve;
+    truth.spans = job.spans;
     truth.work_seconds = std::max(job.remaining_seconds, 1e-3);
     truth.start_cost = job.start_cost;
     truth.rescale_cost = job.rescale_cost;

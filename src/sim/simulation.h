@@ -37,6 +37,10 @@ struct SimulationConfig {
   CoreConfig core;
   ChangeCosts costs;
   EstimateMode estimates = EstimateMode::kLearned;
+  // Above 1: remaining times are told by the users, wrong by a factor of up to this, up or down, fixed for
+  // each job by a hash of its name and the seed.
+  double estimate_error = 1;
+  std::uint64_t error_seed = 1;
   bool keep_history = false;
   bool check_invariants = false;  // after every step; for tests
   Store* store = nullptr;

@@ -7,18 +7,9 @@
 #include <vector>
 
 #include "model/curve.h"
+#include "model/span.h"
 
 namespace voda::sim {
-
-// True speed-up of a size when its workers span at least so many nodes, where that was measured.
-struct SpanSpeedup {
-  int workers = 0;
-  int nodes = 0;
-  double speedup = 0;
-};
-
-// Sorted by (workers, nodes); shared by the jobs of a category.
-using SpanTable = std::vector<SpanSpeedup>;
 
 struct WorkloadJob {
   std::string name;      // unique within the workload

@@ -51,13 +51,17 @@ const hiddenCurves = new Set();
 const lineMark = (run) => draw("svg", { width: 24, height: 10, "aria-hidden": "true" },
   draw("line", { x1: 0, x2: 24, y1: 5, y2: 5, style: `stroke:${run.color};stroke-width:2.4`, "stroke-dasharray": run.dash }));
 
+const averageBound = () => (comparable.length ? boundOf("avg_jct_s") : null);
+const boundMark = () => draw("svg", { width: 24, height: 10, "aria-hidden": "true" }, draw("line", { class: "bound", x1: 0, x2: 24, y1: 5, y2: 5 }));
+
 const LOG_TICKS = [0.001, 0.01, 0.1, 1, 2, 5, 10, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 14400, 28800, 43200, 86400, 172800, 345600, 864000, 1728000,
   3456000, 8640000, 31536000];
 
 function renderCdf() {
   const partial = runs.some((run) => run.raw.completed < run.raw.jobs);
   $("cdf-hint").textContent = "Share of the jobs that completed within a time after their submission; further left is better." +
-    (partial ? " Jobs that never completed count in the share, so a curve may stay below 100%." : "");
+    (partial ? " Jobs that never completed count in the share, so a curve may stay below 100%." : "") +
+    (averageBound() === null ? "" : " Dashed upright line: no schedule of this workload, however clever, can have an average below it, though single jobs can be.");
   $("cdf-legend").replaceChildren(...runs.map((run) => el("button", { class: "key", type: "button", "aria-pressed": String(!hiddenCurves.has(run.index)),
     onclick: (event) => {
       if (!hiddenCurves.delete(run.index)) hiddenCurves.add(run.index);
@@ -66,6 +70,9 @@ function renderCdf() {
     },
     onpointerenter: () => emphasise(run.index), onpointerleave: () => emphasise(-1), onfocus: () => emphasise(run.index), onblur: () => emphasise(-1),
   }, lineMark(run), nameNode(run.name))));
+  if (averageBound() !== null) {
+    $("cdf-legend").append(el("span", { class: "sign apart" }, boundMark(), `bound on the average, ${duration(averageBound())}`));
+  }
   drawCdf();
 }
 
@@ -93,13 +100,15 @@ function drawCdf() {
     return;
   }
   const all = drawn.flatMap((run) => run.raw.cdf.filter((_, i) => i % 2 === 0 && run.raw.cdf[i] > 0));
+  const bound = averageBound();
+  if (bound !== null) all.push(bound);
   const least = all.reduce((a, b) => Math.min(a, b), Infinity), most = all.reduce((a, b) => Math.max(a, b), 0);
   const low = Number.isFinite(least) ? least / 1.15 : 0.5, high = most > low ? most * 1.08 : low * 2;
   const width = Math.max(260, host.clientWidth), height = width < 520 ? 280 : 350, left = 44, right = width - 14, top = 8, bottom = height - 40;
   const x = (t) => left + (Math.log(Math.max(t, low) / low) / Math.log(high / low)) * (right - left);
   const y = (share) => bottom - share * (bottom - top);
   const svg = draw("svg", { width, height, role: "img", "aria-label": `Cumulative distribution of job completion times. Medians: ${
-    drawn.map((run) => `${run.name} ${duration(run.raw.p50_jct_s)}`).join(", ")}` });
+    drawn.map((run) => `${run.name} ${duration(run.raw.p50_jct_s)}`).join(", ")}${bound === null ? "" : `. Bound on the average: ${duration(bound)}`}` });
   let taken = -Infinity;
   const ticks = LOG_TICKS.filter((t) => {
     if (t < low || t > high || x(t) - taken < 54) return false;
@@ -118,6 +127,11 @@ function drawCdf() {
     let path = `M${x(cdf[0]).toFixed(1)} ${y(0)}`;
     for (let i = 0; i < cdf.length; i += 2) path += `H${x(cdf[i]).toFixed(1)}V${y(cdf[i + 1]).toFixed(1)}`;
     svg.append(draw("path", { class: "curve", d: `${path}H${right}`, style: `stroke:${run.color}`, "stroke-dasharray": run.dash, "data-run": run.index }));
+  }
+  if (bound !== null) {
+    const at = x(bound), turned = right - at < 130;
+    svg.append(draw("line", { class: "bound", x1: at, x2: at, y1: top, y2: bottom }),
+      draw("text", { class: turned ? "bound-label end-label" : "bound-label", x: turned ? at - 6 : at + 6, y: bottom - 8 }, "bound on the average"));
   }
   const cursor = draw("line", { class: "cursor", y1: top, y2: bottom, x1: -9, x2: -9 });
   svg.append(cursor);

@@ -2,6 +2,16 @@
 const finished = (run) => run.raw.completed > 0;
 const figure = (key) => (run) => (finished(run) ? run.raw[key] : null);
 const always = (key) => (run) => run.raw[key];
+
+// What no schedule can beat, where the report was given it. A run is comparable when it completed the jobs that it counts.
+const boundOf = (key) => (data.bound?.[key] > 0 ? data.bound[key] : null);
+const comparable = runs.filter((run) => finished(run) && run.raw.completed === data.bound?.jobs);
+const overBound = (key) => (run) =>
+  (comparable.includes(run) && boundOf(key) !== null && Number.isFinite(run.raw[key]) ? run.raw[key] / boundOf(key) - 1 : null);
+const extraShare = (share) => (Number.isFinite(share) ? `${(share * 100).toFixed(Math.abs(share) < 0.0995 ? 1 : 0)}%`.replace(/^-0\.0%/, "0.0%") : NONE);
+const BOUND_COLUMNS = !comparable.length ? [] : [["Average", "avg_jct_s"], ["Makespan", "makespan_s"]].filter(([, key]) => boundOf(key) !== null)
+  .map(([label, key]) => ({ label, group: "Above the bound", value: overBound(key), better: -1, format: extraShare }));
+
 const COLUMNS = [
   { label: "Completed", value: always("completed"), better: 1, text: (run) =>
     run.raw.completed === run.raw.jobs ? count(run.raw.jobs) : `${count(run.raw.completed)} of ${count(run.raw.jobs)}`,
@@ -12,6 +22,7 @@ const COLUMNS = [
   { label: "p99", group: "Job completion time", value: figure("p99_jct_s"), better: -1, format: duration, exact: true },
   { label: "Avg wait", value: figure("avg_wait_s"), better: -1, format: duration, exact: true },
   { label: "Makespan", value: figure("makespan_s"), better: -1, format: duration, exact: true },
+  ...BOUND_COLUMNS,
   { label: "GPU use", value: figure("gpu_utilization"), better: 1, format: percent },
   { label: "Rescales", group: "Churn", value: always("rescales"), better: -1, format: count },
   { label: "Preempted", group: "Churn", value: always("preemptions"), better: -1, format: count },
@@ -58,23 +69,54 @@ function winnerCard(goal) {
   if (!order.length) return card;
   const value = best[0].raw[goal.key];
   card.append(el("div", { class: "value", title: `${value.toFixed(1)} s` }, duration(value)));
-  if (runs.length === 1) return card;
-  const who = best.length > 3 ? [plural(best.length, "algorithm") + " alike"] : listNames(best);
-  card.append(el("p", { class: "who" }, ...who));
+  const bound = comparable.includes(best[0]) ? boundOf(goal.key) : null;
+  if (runs.length > 1) {
+    const who = best.length > 3 ? [plural(best.length, "algorithm") + " alike"] : listNames(best);
+    card.append(el("p", { class: "who" }, ...who));
+  }
   if (next) {
     const versus = el("p", { class: "versus" }, `${lower(value, next.raw[goal.key])} `, nameNode(next.name));
     if (last !== next) versus.append(`, ${lower(value, last.raw[goal.key])} `, nameNode(last.name));
     card.append(versus);
-    const worst = last.raw[goal.key];
-    const spread = el("div", { class: "spread", role: "img", "aria-label": order.map((run) => `${run.name} ${duration(run.raw[goal.key])}`).join(", ") });
-    for (const run of [...order].reverse()) {
-      const mark = el("i", { class: best.includes(run) ? "best" : null, title: `${run.name} ${duration(run.raw[goal.key])}` });
-      mark.style.left = `${((run.raw[goal.key] - value) / (worst - value)) * 100}%`;
-      spread.append(mark);
-    }
-    card.append(spread, el("div", { class: "spread-ends" }, el("span", null, duration(value)), el("span", null, duration(worst))));
   }
+  if (next || bound !== null) card.append(...spreadStrip(goal.key, order, best, bound));
   return card;
+}
+
+// Every run as a mark between the lowest and the highest, and the bound where there is one.
+function spreadStrip(key, order, best, bound) {
+  const values = [...order.map((run) => run.raw[key]), ...(bound === null ? [] : [bound])];
+  const low = Math.min(...values), high = Math.max(...values);
+  const place = (mark, value) => {
+    mark.style.left = `${((value - low) / (high - low || 1)) * 100}%`;
+    return mark;
+  };
+  const named = order.map((run) => `${run.name} ${duration(run.raw[key])}`);
+  if (bound !== null) named.push(`lower bound ${duration(bound)}`);
+  const spread = el("div", { class: "spread", role: "img", "aria-label": named.join(", ") });
+  if (bound !== null) spread.append(place(el("b", { title: `lower bound ${duration(bound)}` }, "bound"), bound));
+  for (const run of [...order].reverse()) {
+    spread.append(place(el("i", { class: best.includes(run) ? "best" : null, title: `${run.name} ${duration(run.raw[key])}` }), run.raw[key]));
+  }
+  return [spread, el("div", { class: "spread-ends" }, el("span", null, duration(low)), el("span", null, duration(high)))];
+}
+
+// What the bound is, and how far from it the best runs are.
+function boundSentence() {
+  const goals = [["average completion time", "average", "avg_jct_s"], ["makespan", "makespan", "makespan_s"]].filter(([, , key]) => boundOf(key) !== null);
+  if (!goals.length) return [];
+  const parts = [el("b", null, "Lower bound: "), "no schedule of this workload, however clever, can be below ",
+    goals.map(([name, , key]) => `${duration(boundOf(key))} of ${name}`).join(" or "), "."];
+  const far = goals.map(([, short, key]) => {
+    const least = Math.min(...comparable.map((run) => overBound(key)(run) ?? Infinity));
+    const from = Math.abs(least) < 5e-5 ? "at it" : least >= 2 ? `${(least + 1).toFixed(1)} times it` : `${extraShare(least)} above it`;
+    return Number.isFinite(least) ? `${runs.length > 1 ? "the best" : "this run's"} ${short} is ${from}` : null;
+  }).filter(Boolean).join(", ");
+  if (far) parts.push(` ${far[0].toUpperCase()}${far.slice(1)}.`);
+  const counted = plural(data.bound.jobs, "job");
+  if (!comparable.length) parts.push(` No run completed the ${counted} that it counts, so none is compared with it.`);
+  else if (comparable.length < runs.length) parts.push(` Only runs that completed the ${counted} that it counts are compared with it.`);
+  return parts;
 }
 
 function leadSentence() {
@@ -110,6 +152,9 @@ function leadSentence() {
 function renderHeadline() {
   $("lead").replaceChildren(...leadSentence());
   if (contenders.length) $("winners").replaceChildren(...GOALS.map(winnerCard));
+  const aboutBound = runs.length ? boundSentence() : [];
+  if (aboutBound.length) $("lead").after(el("p", { class: "bound-note" }, ...aboutBound));
+  if (BOUND_COLUMNS.length) $("headline").parentElement.classList.add("bounded");
   if (contenders.length && contenders.length < runs.length) {
     $("comparison-note").hidden = false;
     $("comparison-note").textContent = "Algorithms that completed fewer jobs than others do not compete for best: what they left out makes their averages look better.";
