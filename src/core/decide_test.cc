@@ -25,7 +25,7 @@ using testing::Sizes;
 using testing::SizesByName;
 using testing::SnapshotBuilder;
 
-constexpr PlacementMode kModes[] = {PlacementMode::kStable, PlacementMode::kRepack};
+constexpr PlacementMode kModes[] = {PlacementMode::kStable, PlacementMode::kCost, PlacementMode::kRepack};
 
 // What of a plan is wrong; empty when nothing is.
 std::string Broken(const Snapshot& snapshot, const Plan& plan) {
@@ -352,7 +352,7 @@ TEST_P(DecideAll, AWaitingMinimumDoesNotFitIntoWhatIsFree) {
 
 INSTANTIATE_TEST_SUITE_P(All, DecideAll,
                          ::testing::Values("FIFO", "ElasticFIFO", "SRJF", "ElasticSRJF", "Tiresias",
-                                           "ElasticTiresias", "FfDLOptimizer", "AFS-L"),
+                                           "ElasticTiresias", "FfDLOptimizer", "AFS-L", "Price"),
                          [](const auto& test) {
                            std::string name = test.param;
                            std::erase(name, '-');

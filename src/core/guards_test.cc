@@ -120,7 +120,7 @@ TEST(Guards, ASizeThatIsNotAllowedIsMendedAllTheSame) {
 
 // Found by GuardedJobsDoNotGiveWay: e wants six wide workers, which cannot be seated beside the others.
 TEST(Guards, WhoeverIsGuardedKeepsASeatHoweverOthersAreSeated) {
-  for (const PlacementMode mode : {PlacementMode::kStable, PlacementMode::kRepack}) {
+  for (const PlacementMode mode : {PlacementMode::kStable, PlacementMode::kCost, PlacementMode::kRepack}) {
     for (unsigned guarded_jobs = 1; guarded_jobs < 16; ++guarded_jobs) {
       Snapshot snapshot = SnapshotBuilder()
                               .Node("q0", 5)
@@ -208,7 +208,7 @@ TEST_P(GuardedPolicies, GuardedJobsKeepWhatTheyMust) {
 // already.
 TEST_P(GuardedPolicies, GuardedJobsDoNotGiveWay) {
   const auto policy = PolicyNamed(GetParam());
-  for (const PlacementMode mode : {PlacementMode::kStable, PlacementMode::kRepack}) {
+  for (const PlacementMode mode : {PlacementMode::kStable, PlacementMode::kCost, PlacementMode::kRepack}) {
     SCOPED_TRACE(Name(mode));
     Check([&] {
       Rng rng(*rc::gen::arbitrary<std::uint64_t>());
@@ -263,7 +263,7 @@ TEST_P(GuardedPolicies, TheOrderOfTheSnapshotDoesNotMatter) {
 
 INSTANTIATE_TEST_SUITE_P(All, GuardedPolicies,
                          ::testing::Values("FIFO", "ElasticFIFO", "SRJF", "ElasticSRJF", "Tiresias",
-                                           "ElasticTiresias", "FfDLOptimizer", "AFS-L"),
+                                           "ElasticTiresias", "FfDLOptimizer", "AFS-L", "Price"),
                          [](const auto& test) {
                            std::string name = test.param;
                            std::erase(name, '-');

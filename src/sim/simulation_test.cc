@@ -253,7 +253,7 @@ TEST(Simulation, TheSameRunTwiceIsIdentical) {
 // Accounting: GPU-seconds are the integral of the history, and no job finishes before its work could be done.
 TEST(Simulation, TheBooksBalance) {
   for (const PolicyInfo& info : Policies()) {
-    for (const PlacementMode mode : {PlacementMode::kStable, PlacementMode::kRepack}) {
+    for (const PlacementMode mode : {PlacementMode::kStable, PlacementMode::kCost, PlacementMode::kRepack}) {
       const Workload workload = RandomWorkload(7, 40);
       SimulationConfig config = Config(3, 4);
       config.core.placement = mode;

@@ -62,8 +62,9 @@ class NoCluster final : public Cluster {
   void Execute(const Action&, const std::vector<Node>&) override {}
 };
 
-const std::vector<std::string> kPolicies = {"FIFO",     "ElasticFIFO",     "SRJF",          "ElasticSRJF",
-                                            "Tiresias", "ElasticTiresias", "FfDLOptimizer", "AFS-L"};
+const std::vector<std::string> kPolicies = {"FIFO",          "ElasticFIFO", "SRJF",
+                                            "ElasticSRJF",   "Tiresias",    "ElasticTiresias",
+                                            "FfDLOptimizer", "AFS-L",       "Price"};
 
 class World {
  public:
@@ -150,7 +151,8 @@ class World {
  private:
   static CoreConfig Config(std::uint64_t seed, Rng& rng) {
     CoreConfig config;
-    config.placement = seed / kPolicies.size() % 2 == 0 ? PlacementMode::kStable : PlacementMode::kRepack;
+    constexpr PlacementMode kModes[] = {PlacementMode::kStable, PlacementMode::kCost, PlacementMode::kRepack};
+    config.placement = kModes[seed / kPolicies.size() % 3];
     config.rate_limit = rng.Pick<double>({0, 5, 30});
     config.action_timeout = 60;
     if (rng.Chance(0.5)) {
@@ -382,7 +384,9 @@ class World {
   }
 
   // Policies that change their minds with time alone never come to rest.
-  bool Restless() const { return policy_ == "Tiresias" || policy_ == "ElasticTiresias"; }
+  bool Restless() const {
+    return policy_ == "Tiresias" || policy_ == "ElasticTiresias" || policy_ == "Price";
+  }
 
   // Where the scheduler sees the workers of a job.
   std::vector<std::string> Observed(const std::string& name) const {
