@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "bench_data.h"
 #include "policy/registry.h"
 #include "sim/cluster_spec.h"
 #include "sim/csv.h"
@@ -19,18 +20,6 @@
 
 namespace voda::sim {
 namespace {
-
-std::string DataFolder() {
-  const char* given = std::getenv("VODA_DATA");
-  return given != nullptr ? given : std::string(VODA_SOURCE_DIR) + "/../shared/data";
-}
-
-template <class T>
-T Must(Result<T> result) {
-  if (result) return std::move(*result);
-  fmt::print(stderr, "{}\n", result.error().message);
-  std::exit(1);
-}
 
 struct Logged {
   double makespan;

@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "bench_data.h"
 #include "policy/registry.h"
 #include "sim/cluster_spec.h"
 #include "sim/load_workload.h"
@@ -30,18 +31,6 @@ constexpr int kErrorDraws = 4;
 constexpr int kSyntheticSeeds = 4;
 constexpr int kSyntheticJobs = 320;
 constexpr double kPolluxInterval = 8 * 3600 / 160.0;  // 160 jobs in eight hours
-
-std::string DataFolder() {
-  const char* given = std::getenv("VODA_DATA");
-  return given != nullptr ? given : std::string(VODA_SOURCE_DIR) + "/../shared/data";
-}
-
-template <class T>
-T Must(Result<T> result) {
-  if (result) return std::move(*result);
-  fmt::print(stderr, "{}\n", result.error().message);
-  std::exit(1);
-}
 
 // The policies compared -------------------------------------------------------------------------------------
 
