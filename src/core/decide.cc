@@ -205,7 +205,8 @@ Plan Decide(const Snapshot& snapshot, const Policy& policy, PlacementMode mode) 
     ExplainMoves(plan);
     return plan;
   }
-  GiveWay seated(snapshot, plan.allocation, mode);
+  // Whether moves pay is weighed once, for the sizes found.
+  GiveWay seated(snapshot, plan.allocation, mode == PlacementMode::kCost ? PlacementMode::kStable : mode);
   seated.Run();
   for (std::size_t i = 0; i < snapshot.jobs.size(); ++i) {
     const int granted = plan.allocation.workers[i];
@@ -217,6 +218,11 @@ Plan Decide(const Snapshot& snapshot, const Policy& policy, PlacementMode mode) 
     plan.allocation.workers[i] = workers;
   }
   plan.placement = std::move(seated.placement());
+  if (mode == PlacementMode::kCost) {
+    if (auto weighed = Place(snapshot, plan.allocation.workers, plan.allocation.order, mode)) {
+      plan.placement = std::move(*weighed);
+    }
+  }
   ExplainMoves(plan);
   return plan;
 }

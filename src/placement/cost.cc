@@ -100,7 +100,7 @@ void NoteMoves(const Snapshot& snapshot, const Placement& before, Placement& aft
 
 std::optional<Placement> PlaceByCost(const Snapshot& snapshot, const SeatingRequest& request) {
   std::optional<Placement> best = PlaceStable(snapshot, request);
-  if (!best) return PlaceRepacked(snapshot, request);
+  if (!best) return std::nullopt;
 
   // Jobs that grew onto more nodes than they must: one at a time, largest first, seated as if they held
   // nothing.
