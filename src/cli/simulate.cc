@@ -229,7 +229,7 @@ void RunSimulate(const SimulateArgs& args) {
     if (left > 0) {
       fmt::print(
           stderr,
-          "voda simulate: note: {}: {} of {} jobs never completed: no size they may run at was ever free\n",
+          "voda simulate: note: {}: {} of {} jobs never completed: they never got a size they may run at\n",
           run.algorithm, left, run.jobs.size());
     }
   }
