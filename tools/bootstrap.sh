@@ -3,7 +3,8 @@
 # missing. Uses sudo when not root.
 set -euo pipefail
 
-build=(g++ make cmake ninja-build ccache pkg-config libfmt-dev nlohmann-json3-dev libcli11-dev zlib1g-dev)
+build=(g++ make cmake ninja-build ccache pkg-config libfmt-dev nlohmann-json3-dev libcli11-dev zlib1g-dev
+       libboost1.81-dev libssl-dev libcurl4-openssl-dev libsqlite3-dev libyaml-cpp-dev prometheus-cpp-dev)
 test=(libgtest-dev librapidcheck-dev python3 time clang-14 libclang-rt-14-dev clang-format-14 clang-tidy-14
       chromium fonts-dejavu-core)
 

@@ -1,0 +1,86 @@
+// JobSpec: what Voda takes from the YAML or JSON of an MPIJob or PyTorchJob, checked in full. The same on
+// every cluster: which GPU types exist, or whether containers do, is decided by whoever accepts the job.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+
+namespace voda {
+
+enum class JobKind : std::uint8_t { kMpiJob, kPyTorchJob };
+std::string_view Name(JobKind kind);  // "MPIJob", "PyTorchJob"
+
+enum class RestartPolicy : std::uint8_t { kNever, kOnFailure, kAlways, kExitCode };
+
+struct EnvVar {
+  std::string name;
+  std::string value;  // as submitted: $(VAR) is not expanded
+};
+
+// What is run of a container.
+struct Container {
+  std::vector<std::string> command;
+  std::vector<std::string> args;
+  std::vector<EnvVar> env;
+  std::string working_dir;
+  std::int64_t memory_bytes = 0;  // limit; 0: none
+};
+
+struct JobSpec {
+  JobKind kind = JobKind::kPyTorchJob;
+  std::string api_version;
+  std::string name_space = "default";
+  std::string name;      // as submitted
+  std::string category;  // design.md section 1
+  std::string gpu_type;  // the nodeSelector vodascheduler/accelerator of the workers; empty: none given
+
+  int min = 1;
+  int num = 1;
+  int max = 1;
+  int gpus_per_worker = 1;
+  int slots_per_worker = 1;  // MPIJob
+  int priority = 0;
+  bool preemptible = true;
+  int epochs = 0;  // EPOCHS; 0: not said
+
+  std::optional<Container> launcher;  // MPIJob
+  std::optional<Container> master;    // PyTorchJob: worker 0 where there is one
+  Container worker;
+
+  RestartPolicy restart_policy = RestartPolicy::kOnFailure;  // of launcher or workers
+  int backoff_limit = 6;
+  int grace_seconds = 30;
+  // elasticPolicy of a PyTorchJob, as the training operator reads it.
+  bool elastic = false;
+  std::optional<int> max_restarts;
+  std::string rdzv_backend = "c10d";
+  std::string rdzv_conf;  // "last_call_timeout=1,join_timeout=60"
+  std::optional<std::string> nproc_per_node;
+
+  std::vector<std::string> warnings;  // one sentence each; what is ignored and what will hurt
+  std::string document;               // this document alone, as JSON: ParseJobs takes it back
+};
+
+struct SpecLimits {
+  std::size_t bytes = std::size_t{1} << 20;
+  int depth = 64;
+  int nodes = 100'000;  // of the YAML, with aliases expanded
+  int aliases = 100;
+  int documents = 100;
+};
+
+// One JobSpec for each document. An error names the document where there are several, the field
+// (`spec.mpiReplicaSpecs.Worker.replicas`), the value and the fix.
+Result<std::vector<JobSpec>> ParseJobs(std::string_view text, const SpecLimits& limits = {});
+
+// "$(VAR)" and "$$" as Kubernetes expands them: unknown names stay as they are.
+std::string ExpandVariables(std::string_view text, const std::vector<EnvVar>& env);
+// The environment of a container in order, each value expanded with those before it and `given`.
+std::vector<EnvVar> ExpandEnvironment(const std::vector<EnvVar>& given, const std::vector<EnvVar>& env);
+
+}  // namespace voda
