@@ -25,10 +25,17 @@ may core base model policy placement estimate
 may codec base model policy placement estimate core
 may exec base model policy codec core
 may sim base model policy placement estimate core
-for folder in base model policy placement estimate core codec; do
+may spec base model codec
+may store base
+may local base model core spec
+may api base codec
+may metrics base
+may client base codec
+may service base model policy placement estimate core codec exec sim spec store local api metrics
+for folder in model policy placement estimate core codec; do
   check "$folder reads no clock, chance or environment" \
     "grep -rnE '(system|steady)_clock::now|random_device|std::rand\b|getenv|time\(nullptr' $folder | grep -v '_test\.cc:'"
 done
-check "heavy headers stay out of ours" "grep -rnE '#include [<\"](nlohmann/json.hpp|CLI/CLI.hpp|gtest|rapidcheck)' --include=*.h ."
+check "heavy headers stay out of ours" "grep -rnE '#include [<\"](nlohmann/json.hpp|CLI/CLI.hpp|yaml-cpp|boost|curl|sqlite3|prometheus|gtest|rapidcheck)' --include=*.h ."
 echo "$passed passed, $failed failed"
 [ "$failed" -eq 0 ]

@@ -1,19 +1,23 @@
 #!/usr/bin/env bash
-# Installs the Debian packages that the given groups need: build, test, demo. Idempotent, and silent when nothing is
+# Installs the Debian packages that the given groups need: build, demo (and real training), test. Idempotent, and silent when nothing is
 # missing. Uses sudo when not root.
 set -euo pipefail
 
 build=(g++ make cmake ninja-build ccache pkg-config libfmt-dev nlohmann-json3-dev libcli11-dev zlib1g-dev
        libboost1.81-dev libssl-dev libcurl4-openssl-dev libsqlite3-dev libyaml-cpp-dev prometheus-cpp-dev)
-test=(libgtest-dev librapidcheck-dev python3 time clang-14 libclang-rt-14-dev clang-format-14 clang-tidy-14
-      chromium fonts-dejavu-core)
+demo=(python3 python3-torch)
+test=(libgtest-dev librapidcheck-dev time clang-14 libclang-rt-14-dev clang-format-14 clang-tidy-14
+      chromium fonts-dejavu-core prometheus openssl tmux
+      libtorch-dev pybind11-dev python3-dev python3-venv python3-pip python3-wheel python3-cffi python3-cloudpickle
+      python3-psutil python3-yaml python3-packaging)  # the last two lines: what Elastic Horovod is built from
 
 wanted=()
 for group in "${@:-build}"; do
   case "$group" in
     build) wanted+=("${build[@]}") ;;
-    test) wanted+=("${build[@]}" "${test[@]}") ;;
-    *) echo "bootstrap: unknown group '$group'; known are build, test" >&2; exit 2 ;;
+    demo) wanted+=("${build[@]}" "${demo[@]}") ;;
+    test) wanted+=("${build[@]}" "${demo[@]}" "${test[@]}") ;;
+    *) echo "bootstrap: unknown group '$group'; known are build, demo, test" >&2; exit 2 ;;
   esac
 done
 

@@ -1,10 +1,12 @@
-// Request and answer as the routes see them, and the server behind them. Boost stays in http_server.cc.
+// Request and answer as the routes see them, and the server behind them. Boost stays in http_server.cc and
+// http_parser.cc.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -15,8 +17,8 @@
 namespace voda {
 
 struct HttpRequest {
-  std::string method;                                       // "GET"
-  std::string path;                                         // decoded, without the query: "/api/v1/jobs/a"
+  std::string method;  // "GET"; HEAD comes as GET, the server drops the body
+  std::string path;    // decoded, without the query: "/api/v1/jobs/a"
   std::map<std::string, std::string, std::less<>> query;    // decoded
   std::map<std::string, std::string, std::less<>> headers;  // names in lower case
   std::string body;
@@ -41,13 +43,19 @@ class HttpStream {
   // False: the client is gone, or more than the limit of bytes is waiting for it (it fell behind). `chunk` is
   // shared, so a thousand streams do not copy it.
   virtual bool Send(std::shared_ptr<const std::string> chunk) = 0;
-  // Sends what waits and then this, if any, whatever the limit, and ends.
+  // The same for what a client asked to get at once, such as the events it missed: does not count against the
+  // limit.
+  virtual void SendBacklog(std::vector<std::shared_ptr<const std::string>> chunks) {
+    for (auto& chunk : chunks) Send(std::move(chunk));
+  }
+  // Sends what waits and then this, if any, whatever the limit, and ends. A stream that is dropped ends, too.
   virtual void Finish(std::string last) = 0;
   virtual bool open() const = 0;
   virtual std::size_t waiting_bytes() const = 0;
 };
 
-// How a request is answered: exactly one call of one of these, from any thread, at any time.
+// How a request is answered: exactly one call of one of these, from any thread, at any time, also after the
+// server is gone. One that is dropped without a call is answered with 500.
 class HttpReply {
  public:
   virtual ~HttpReply() = default;
@@ -69,12 +77,16 @@ struct HttpConfig {
   std::size_t body_limit = std::size_t{1} << 20;
   // Paths with another limit, by exact path.
   std::map<std::string, std::size_t, std::less<>> body_limits;
+  std::size_t bodies_limit = std::size_t{1} << 29;  // of all requests that are being read at one time
   std::size_t header_limit = 16384;
   double read_seconds = 30;                         // for one whole request, from its first byte
   double idle_seconds = 120;                        // between requests of one connection
   double write_seconds = 60;                        // without the client taking a byte
   std::size_t stream_limit = std::size_t{1} << 20;  // bytes waiting per stream
   int connections = 8192;
+  // Looks at a request whose body is still to come (Gate::Check of auth.h): what it returns is the answer,
+  // and nobody without a token gets to send 256 MiB. Called on the I/O thread.
+  std::function<std::optional<HttpResponse>(const HttpRequest&)> on_head;
 };
 
 class HttpServer {

@@ -8,12 +8,34 @@ class App;
 
 namespace voda {
 
-// Exit codes of every command.
-inline constexpr int kExitError = 1;     // it went wrong
-inline constexpr int kExitBadInput = 2;  // usage, or an input that is not acceptable
+// Exit codes of every command (docs/CLI.md).
+inline constexpr int kExitError = 1;        // it went wrong
+inline constexpr int kExitBadInput = 2;     // usage, or an input that is not acceptable
+inline constexpr int kExitNotFound = 3;     // no such job or node
+inline constexpr int kExitUnreachable = 4;  // the server cannot be reached, or does not let us in
+// Of `voda wait`.
+inline constexpr int kExitJobFailed = 5;
+inline constexpr int kExitTimeout = 6;
+inline constexpr int kExitJobCanceled = 7;
 
-void AddAlgorithms(CLI::App& app);
+// Jobs.
+void AddCreate(CLI::App& app);
+void AddGet(CLI::App& app);
+void AddDescribe(CLI::App& app);
+void AddExplain(CLI::App& app);
+void AddLogs(CLI::App& app);
+void AddWait(CLI::App& app);
+void AddJobVerbs(CLI::App& app);  // delete, hold, resume
+void AddTop(CLI::App& app);
+// The cluster.
+void AddUp(CLI::App& app);
+void AddSet(CLI::App& app);
+void AddNodeVerbs(CLI::App& app);  // cordon, uncordon, drain, add node, remove node
+// Without a server.
 void AddPlan(CLI::App& app);
 void AddSimulate(CLI::App& app);
+void AddAlgorithms(CLI::App& app);
+void AddDoctor(CLI::App& app);
+void AddCompletion(CLI::App& app);
 
 }  // namespace voda

@@ -29,6 +29,9 @@ class Reducer {
     active.status = job.workers.empty() ? JobStatus::kWaiting : JobStatus::kRunning;
     active.desired = job.workers;
     active.accrued_at = now_;
+    active.waited = event.waited;
+    active.ran = event.ran;
+    active.gpu_seconds = event.gpu_seconds;
     state_.world.jobs.push_back(std::move(job));
     state_.active.push_back(std::move(active));
     Dirty(event);

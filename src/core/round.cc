@@ -14,13 +14,6 @@ namespace voda {
 
 namespace {
 
-std::string TriggerText(const State& state) {
-  std::string text = fmt::format("{}", fmt::join(state.triggers, ", "));
-  const auto more = state.trigger_count - static_cast<std::int64_t>(state.triggers.size());
-  if (more > 0) text += fmt::format(" and {} more", more);
-  return text;
-}
-
 // A clock that stepped back must not delay rounds by as much.
 double NextAllowed(const State& state, double now) {
   return state.last_round > now ? now : state.last_round + state.config.rate_limit;
@@ -55,6 +48,13 @@ void Promote(State& state, const std::vector<JobIndex>& promoted) {
 }
 
 }  // namespace
+
+std::string TriggerText(const State& state) {
+  std::string text = fmt::format("{}", fmt::join(state.triggers, ", "));
+  const auto more = state.trigger_count - static_cast<std::int64_t>(state.triggers.size());
+  if (more > 0) text += fmt::format(" and {} more", more);
+  return text;
+}
 
 bool RoundDue(const State& state, double now) {
   return (state.dirty || now >= state.wake_at) && now >= NextAllowed(state, now);

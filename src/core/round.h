@@ -1,6 +1,9 @@
 // Round: one rescheduling. Everything Voda decides, it decides here.
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "core/state.h"
 #include "model/plan.h"
 #include "policy/policy.h"
@@ -9,6 +12,9 @@ namespace voda {
 
 // Whether a round is wanted and the rate limit allows it.
 bool RoundDue(const State& state, double now);
+
+// The events since the latest round: "job a arrived, node n0 changed and 3 more".
+std::string TriggerText(const State& state);
 
 // The next time at which something must be done without a further event: a round that the rate limit delays,
 // a wake, a retry, or the deadline of an action. kNever when nothing is pending.

@@ -30,6 +30,8 @@ class Scheduler {
   // Another algorithm takes effect with the next round.
   void SetPolicy(std::unique_ptr<Policy> policy);
   void SetRateLimit(double seconds) { state_.config.rate_limit = seconds; }
+  // Rounds are counted on from here: after a restart, so that a round's number names one round for ever.
+  void ResumeRounds(std::int64_t rounds) { state_.rounds = rounds; }
 
  private:
   State state_;

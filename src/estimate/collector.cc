@@ -48,6 +48,33 @@ bool Collector::Stall(const std::string& category, StallKind kind, double second
   return first || Changed(before, mean.value);
 }
 
+Collector::Mean Collector::EpochMean(const std::string& category, int workers, int nodes) const {
+  const auto known = categories_.find(category);
+  if (known == categories_.end()) return {};
+  const auto size = known->second.find(workers);
+  if (size == known->second.end()) return {};
+  const auto mean = size->second.by_nodes.find(nodes);
+  return mean == size->second.by_nodes.end() ? Mean{} : mean->second;
+}
+
+Collector::Mean Collector::StallMean(const std::string& category, StallKind kind) const {
+  const auto known = stalls_.find({category, kind});
+  return known == stalls_.end() ? Mean{} : known->second;
+}
+
+bool Collector::RestoreEpoch(const std::string& category, int workers, int nodes, Mean mean) {
+  if (workers < 1 || nodes < 1 || mean.count < 1 || !(mean.value >= kShortest && mean.value <= kLongest))
+    return false;
+  categories_[category][workers].by_nodes[nodes] = mean;
+  return true;
+}
+
+bool Collector::RestoreStall(const std::string& category, StallKind kind, Mean mean) {
+  if (mean.count < 1 || !(mean.value >= 0 && mean.value <= kLongest)) return false;
+  stalls_[{category, kind}] = mean;
+  return true;
+}
+
 namespace {
 
 double OneWorker(int workers, double seconds) {

@@ -53,12 +53,19 @@ class Collector {
   double EpochSeconds(const std::string& category) const;
   Stalls StallsOf(const std::string& category) const;
 
- private:
+  // What was learned, to be kept and given back to a collector of a later run.
   struct Mean {
     double value = 0;
     int count = 0;
     void Add(double sample);
   };
+  Mean EpochMean(const std::string& category, int workers, int nodes) const;
+  Mean StallMean(const std::string& category, StallKind kind) const;
+  // Refused (false) where the value is one that Epoch or Stall would refuse.
+  bool RestoreEpoch(const std::string& category, int workers, int nodes, Mean mean);
+  bool RestoreStall(const std::string& category, StallKind kind, Mean mean);
+
+ private:
   struct Size {
     std::map<int, Mean> by_nodes;
     double seconds() const;  // on the number of nodes where it is fastest

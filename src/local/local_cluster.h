@@ -64,7 +64,8 @@ class LocalCluster {
 
   // Before any action about the job. `known` says that the job was accepted by an earlier run: what still
   // runs of it is adopted and returned as the node of each worker ("" where that worker is down; empty:
-  // nothing runs). Anything that ended meanwhile is posted after Run().
+  // nothing runs). Anything that ended meanwhile is posted after Run(). A job that was added before is
+  // described anew: what starts from then on follows the new description.
   virtual std::vector<std::string> AddJob(const LocalJob& job, bool known) = 0;
   // The job has ended in the store: its processes are gone or are stopped now, its logs stay.
   virtual void ForgetJob(const std::string& name) = 0;
@@ -76,8 +77,8 @@ class LocalCluster {
   // The port for the scheduler of one GPU type: action ids are unique only within one.
   virtual Cluster& PortFor(const std::string& gpu_type) = 0;
 
-  // Files with what the worker printed, oldest first: one for each time it was started, the last one may
-  // grow.
+  // Files with what the worker printed, oldest first: one for each time it was started, two where that was
+  // much. Only the last one grows, until there is another behind it; none is renamed.
   virtual std::vector<std::string> LogFiles(std::int64_t id, int worker) const = 0;
   virtual int Failures(const std::string& job) const = 0;
 };

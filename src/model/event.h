@@ -21,6 +21,10 @@ struct JobArrived {
   Job job;  // what it holds now is ignored unless `workers_on` says it runs already (a restart of Voda)
   std::string category;
   std::vector<std::string> workers_on;
+  // Totals of a job that an earlier run of Voda accepted.
+  double waited = 0;
+  double ran = 0;
+  double gpu_seconds = 0;
 };
 struct JobCompleted {
   std::string job;

@@ -365,7 +365,8 @@ RunResult Simulate(const Workload& workload, const SimulationConfig& config, std
   return simulation.Result(std::move(algorithm));
 }
 
-std::vector<std::optional<double>> ForecastStarts(const State& state, const Policy& policy, double now) {
+std::vector<std::optional<double>> ForecastStarts(const State& state, const Policy& policy, double now,
+                                                  const std::function<bool()>& give_up) {
   // The believed world becomes the true one.
   Workload believed;
   std::vector<Resident> residents;
@@ -410,7 +411,7 @@ std::vector<std::optional<double>> ForecastStarts(const State& state, const Poli
         starts[i] = forward.cluster().result(static_cast<int>(i)).first_start;
         if (starts[i]) ++started;
       }
-      return started == waiting;
+      return started == waiting || (give_up && give_up());
     });
   }
   return starts;

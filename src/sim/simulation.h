@@ -53,7 +53,8 @@ RunResult Simulate(const Workload& workload, const SimulationConfig& config, std
 
 // When each waiting job of the state would start if the estimates were true and nothing else happened: the
 // core run forward from here. In the order of state.world.jobs; absent for jobs that run already or would
-// never start.
-std::vector<std::optional<double>> ForecastStarts(const State& state, const Policy& policy, double now);
+// never start. `give_up` is asked now and then; once it says so, the starts found until then are returned.
+std::vector<std::optional<double>> ForecastStarts(const State& state, const Policy& policy, double now,
+                                                  const std::function<bool()>& give_up = {});
 
 }  // namespace voda::sim

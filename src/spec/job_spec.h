@@ -15,11 +15,13 @@ namespace voda {
 enum class JobKind : std::uint8_t { kMpiJob, kPyTorchJob };
 std::string_view Name(JobKind kind);  // "MPIJob", "PyTorchJob"
 
-enum class RestartPolicy : std::uint8_t { kNever, kOnFailure, kAlways, kExitCode };
+enum class RestartPolicy : std::uint8_t { kNo, kOnFailure, kAlways, kExitCode };
 
 struct EnvVar {
   std::string name;
   std::string value;  // as submitted: $(VAR) is not expanded
+
+  friend bool operator==(const EnvVar&, const EnvVar&) = default;
 };
 
 // What is run of a container.
@@ -29,13 +31,15 @@ struct Container {
   std::vector<EnvVar> env;
   std::string working_dir;
   std::int64_t memory_bytes = 0;  // limit; 0: none
+
+  friend bool operator==(const Container&, const Container&) = default;
 };
 
 struct JobSpec {
   JobKind kind = JobKind::kPyTorchJob;
   std::string api_version;
   std::string name_space = "default";
-  std::string name;      // as submitted
+  std::string name;      // as submitted; of a generateName without its last dashes
   std::string category;  // design.md section 1
   std::string gpu_type;  // the nodeSelector vodascheduler/accelerator of the workers; empty: none given
 
@@ -50,13 +54,13 @@ struct JobSpec {
 
   std::optional<Container> launcher;  // MPIJob
   std::optional<Container> master;    // PyTorchJob: worker 0 where there is one
-  Container worker;
+  Container worker;                   // the master's where there is a Master alone
 
   RestartPolicy restart_policy = RestartPolicy::kOnFailure;  // of launcher or workers
   int backoff_limit = 6;
   int grace_seconds = 30;
   // elasticPolicy of a PyTorchJob, as the training operator reads it.
-  bool elastic = false;
+  bool elastic = false;  // there is an elasticPolicy, or min < max
   std::optional<int> max_restarts;
   std::string rdzv_backend = "c10d";
   std::string rdzv_conf;  // "last_call_timeout=1,join_timeout=60"
@@ -64,6 +68,8 @@ struct JobSpec {
 
   std::vector<std::string> warnings;  // one sentence each; what is ignored and what will hurt
   std::string document;               // this document alone, as JSON: ParseJobs takes it back
+
+  friend bool operator==(const JobSpec&, const JobSpec&) = default;
 };
 
 struct SpecLimits {
@@ -78,9 +84,11 @@ struct SpecLimits {
 // (`spec.mpiReplicaSpecs.Worker.replicas`), the value and the fix.
 Result<std::vector<JobSpec>> ParseJobs(std::string_view text, const SpecLimits& limits = {});
 
-// "$(VAR)" and "$$" as Kubernetes expands them: unknown names stay as they are.
+// "$(VAR)" and "$$" as Kubernetes expands them: unknown names stay as they are, and so do references past
+// what a process can be given (128 KiB a string, 1 MiB in all).
 std::string ExpandVariables(std::string_view text, const std::vector<EnvVar>& env);
-// The environment of a container in order, each value expanded with those before it and `given`.
+// The whole environment of a container: `given` and then its own, each value expanded with those before it. A
+// name that comes again replaces what it was, so what must win over the container's own is set afterwards.
 std::vector<EnvVar> ExpandEnvironment(const std::vector<EnvVar>& given, const std::vector<EnvVar>& env);
 
 }  // namespace voda

@@ -39,6 +39,7 @@ struct JobRecord {
   double waited = 0, ran = 0, gpu_seconds = 0;
   double attained = 0, waiting = 0, running = 0;
   std::optional<double> last_change, last_start;
+  double accounted = 0;  // when the totals were brought up to date
   int starts = 0;
   int failures = 0;
   // Progress.
@@ -90,6 +91,7 @@ struct JobFilter {
   std::string gpu_type, category, name_prefix;
   std::int64_t after = 0;  // id
   int limit = 100'000;
+  bool documents = true;  // false leaves JobRecord::document empty: for lists, as documents may be large
 };
 
 // What is kept of the past.
@@ -97,25 +99,28 @@ struct Retention {
   int ended_jobs = 20'000;
   double ended_seconds = 90 * 86400.0;
   int rounds = 20'000;
-  int sizes_per_job = 1'000;
+  int sizes_per_job = 1'000;  // the newest
+  int means = 100'000;        // those written last
   double idempotency_seconds = 86400;
 };
 
 class Database {
  public:
   // Opens or makes the file, migrates its schema. A file that is no database, damaged (quick_check), of a
-  // newer schema or in use by another Voda is an error that says what to do; nothing is changed then.
+  // newer schema or in use by another process is an error that says what to do; nothing is changed then. The
+  // file is held until the object is gone, or the process, however it ends; its children do not hold it.
   static Result<std::unique_ptr<Database>> Open(const std::string& path);
   virtual ~Database() = default;
 
+  // After an error of Begin, writes do nothing and Commit returns that error: checking Commit is enough.
   virtual Status Begin() = 0;
   virtual Status Commit() = 0;  // durable when it returns; on an error everything since Begin is undone
   virtual void Rollback() = 0;
 
-  // Within a transaction. A write that fails makes Commit fail.
-  virtual std::int64_t InsertJob(
-      const JobRecord& job) = 0;                     // returns its id; ids ascend and are never used again
-  virtual void UpdateJob(const JobRecord& job) = 0;  // all but document, token and name
+  // Within a transaction. A write that fails makes Commit fail, and those after it do nothing.
+  // The job's new id, 0 where it failed; ids ascend and are never used again.
+  virtual std::int64_t InsertJob(const JobRecord& job) = 0;
+  virtual void UpdateJob(const JobRecord& job) = 0;  // all but document, token and name; it must exist
   virtual void AddSize(std::int64_t job, const SizeRecord& size) = 0;
   virtual void AddRound(const RoundRecord& round) = 0;
   virtual void PutNode(const NodeRecord& node) = 0;
@@ -123,13 +128,17 @@ class Database {
   virtual void PutSetting(const std::string& key, const std::string& value) = 0;
   virtual void PutMean(const MeanRecord& mean) = 0;
   virtual void PutIdempotency(const IdempotencyRecord& record) = 0;
-  // Removes what is past its cap or age; returns the ids of jobs that are no longer kept.
+  // Removes what is past its cap or age, oldest first, and at most some thousand rows of each kind: the rest
+  // is for the next call. Returns the ids, ascending, of jobs that are no longer kept once Commit succeeds;
+  // jobs that have not ended are always kept.
   virtual std::vector<std::int64_t> Prune(const Retention& retention, double now) = 0;
 
   // Any time.
   virtual Result<std::vector<JobRecord>> Jobs(const JobFilter& filter) = 0;  // by id
   virtual Result<std::optional<JobRecord>> Job(const std::string& name) = 0;
   virtual Result<std::vector<SizeRecord>> Sizes(std::int64_t job) = 0;  // oldest first
+  // Newest first, those with a round number below `before` (0: all); an empty type means all types. Callers
+  // go on counting rounds after a restart.
   virtual Result<std::vector<RoundRecord>> Rounds(const std::string& gpu_type, std::int64_t before,
                                                   int limit) = 0;
   virtual Result<std::vector<NodeRecord>> Nodes() = 0;

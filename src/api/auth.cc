@@ -1,0 +1,261 @@
+#include "api/auth.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <openssl/crypto.h>
+#include <openssl/sha.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <utility>
+
+#include "base/check.h"
+#include "codec/json.h"
+
+namespace voda {
+
+namespace {
+
+constexpr std::size_t kTokenBytes = 32;
+constexpr std::size_t kMinToken = 16;
+constexpr std::size_t kMaxToken = 256;
+
+std::string Lower(std::string_view text) {
+  std::string out(text);
+  for (char& c : out) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  }
+  return out;
+}
+
+// "[::1]:80" is "[::1]"; "a:80" is "a".
+std::string_view WithoutPort(std::string_view authority) {
+  const std::size_t bracket = authority.rfind(']');
+  const std::size_t colon = authority.rfind(':');
+  if (colon == std::string_view::npos || (bracket != std::string_view::npos && colon < bracket))
+    return authority;
+  const std::string_view port = authority.substr(colon + 1);
+  const bool digits = !port.empty() && port.size() <= 5 &&
+                      std::all_of(port.begin(), port.end(), [](char c) { return c >= '0' && c <= '9'; });
+  return digits ? authority.substr(0, colon) : authority;
+}
+
+// The one route with another token. As the routes read it: NAME is one segment.
+bool IsProgress(const HttpRequest& request) {
+  constexpr std::string_view kBefore = "/api/v1/jobs/";
+  constexpr std::string_view kAfter = "/progress";
+  std::string_view path = request.path;
+  if (request.method != "POST" || path.size() <= kBefore.size() + kAfter.size()) return false;
+  if (!path.starts_with(kBefore) || !path.ends_with(kAfter)) return false;
+  path.remove_prefix(kBefore.size());
+  path.remove_suffix(kAfter.size());
+  return path.find('/') == std::string_view::npos;
+}
+
+class Fd {
+ public:
+  explicit Fd(int fd) : fd_(fd) {}
+  ~Fd() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  Fd(const Fd&) = delete;
+  Fd& operator=(const Fd&) = delete;
+  int get() const { return fd_; }
+
+ private:
+  const int fd_;
+};
+
+Error FileError(std::string_view doing, const std::string& path, int code) {
+  return Error{fmt::format(
+      "{} the token file {} failed: {}; the data folder must be writable for the user who runs Voda", doing,
+      path, std::strerror(code))};
+}
+
+bool IsToken(std::string_view text) {
+  return text.size() >= kMinToken && text.size() <= kMaxToken &&
+         std::all_of(text.begin(), text.end(), [](char c) {
+           return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+                  std::string_view("-._~+/=").find(c) != std::string_view::npos;
+         });
+}
+
+Result<std::string> ReadToken(const std::string& path, int fd) {
+  struct stat found {};
+  if (::fstat(fd, &found) != 0) return FileError("looking at", path, errno);
+  if (!S_ISREG(found.st_mode)) {
+    return Error{fmt::format("the token file {} is no regular file; remove it, and a new one is made", path)};
+  }
+  if (found.st_uid != ::geteuid()) {
+    return Error{
+        fmt::format("the token file {} belongs to user {}, not to {}, who runs Voda; run: chown {} {}", path,
+                    found.st_uid, ::geteuid(), ::geteuid(), path)};
+  }
+  if ((found.st_mode & 077U) != 0) {
+    return Error{fmt::format("the token file {} is open to other users (mode {:04o}); run: chmod 600 {}",
+                             path, found.st_mode & 07777U, path)};
+  }
+  std::string text(kMaxToken + 2, '\0');
+  std::size_t size = 0;
+  while (size < text.size()) {
+    const ssize_t got = ::read(fd, text.data() + size, text.size() - size);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return FileError("reading", path, errno);
+    if (got == 0) break;
+    size += static_cast<std::size_t>(got);
+  }
+  text.resize(size);
+  while (!text.empty() && (text.back() == '\n' || text.back() == '\r')) text.pop_back();
+  if (IsToken(text)) return text;
+  return Error{
+      fmt::format("the token file {} is {}; remove it, and a new one is made at the next start", path,
+                  text.empty() ? "empty" : "garbled (one line of 16 to 256 letters and digits is a token)")};
+}
+
+// Made under another name and then linked: whoever is killed on the way leaves no half of a token behind, and
+// of two that start at once the second takes the first one's.
+Status MakeToken(const std::string& path) {
+  const std::string draft = fmt::format("{}.{}", path, ::getpid());
+  ::unlink(draft.c_str());
+  {
+    const Fd file(::open(draft.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
+    if (file.get() < 0) return FileError("making", path, errno);
+    const std::string text = NewToken() + "\n";
+    const ssize_t wrote = ::write(file.get(), text.data(), text.size());
+    if (wrote != static_cast<ssize_t>(text.size()) || ::fsync(file.get()) != 0) {
+      const int code = wrote >= 0 && static_cast<std::size_t>(wrote) < text.size() ? ENOSPC : errno;
+      ::unlink(draft.c_str());
+      return FileError("writing", path, code);
+    }
+  }
+  const int linked = ::link(draft.c_str(), path.c_str());
+  const int code = errno;
+  ::unlink(draft.c_str());
+  if (linked != 0 && code != EEXIST) return FileError("making", path, code);
+  std::string folder = std::filesystem::path(path).parent_path().string();
+  if (folder.empty()) folder = ".";
+  const Fd directory(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (directory.get() >= 0) ::fsync(directory.get());
+  return Ok{};
+}
+
+}  // namespace
+
+Gate::Gate(GateConfig config) : config_(std::move(config)) {
+  VODA_CHECK(config_.no_auth || !config_.token.empty());
+  for (std::string& host : config_.hosts) host = Lower(host);
+}
+
+bool Gate::OurHost(std::string_view host) const {
+  const std::string given = Lower(host);
+  const std::string_view name = WithoutPort(given);
+  if (name == "localhost" || name == "127.0.0.1" || name == "[::1]") return true;
+  return std::any_of(config_.hosts.begin(), config_.hosts.end(),
+                     [&](const std::string& ours) { return ours == given || ours == name; });
+}
+
+// A browser writes an Origin and the Host of a request to the same place alike but for the scheme.
+bool Gate::OurOrigin(std::string_view origin, std::string_view host) const {
+  const std::string given = Lower(origin);
+  std::string_view rest = given;
+  constexpr std::string_view kPlain = "http://";
+  constexpr std::string_view kTls = "https://";
+  if (rest.starts_with(kPlain)) {
+    if (config_.tls) return false;
+    rest.remove_prefix(kPlain.size());
+  } else if (rest.starts_with(kTls)) {
+    if (!config_.tls && !config_.behind_proxy) return false;
+    rest.remove_prefix(kTls.size());
+  } else {
+    return false;
+  }
+  if (rest.empty() || rest == Lower(host)) return !rest.empty();
+  if (!config_.behind_proxy) return false;
+  const std::string_view name = WithoutPort(rest);
+  return std::any_of(config_.hosts.begin(), config_.hosts.end(),
+                     [&](const std::string& ours) { return ours == rest || ours == name; });
+}
+
+std::optional<HttpResponse> Gate::Check(const HttpRequest& request) const {
+  if (request.method == "GET" && (request.path == "/livez" || request.path == "/readyz")) return std::nullopt;
+  const std::string_view host = request.Header("host");
+  if (!OurHost(host)) {
+    return ErrorResponse(
+        403, "forbidden",
+        fmt::format("Host {} is not a name of this server; use the address Voda listens on, or "
+                    "localhost",
+                    QuotedBrief(host)));
+  }
+  if (request.headers.contains("origin") && !OurOrigin(request.Header("origin"), host)) {
+    return ErrorResponse(403, "forbidden",
+                         fmt::format("requests of web pages from {} are refused; open Voda's own address",
+                                     QuotedBrief(request.Header("origin"))));
+  }
+  if (config_.no_auth || IsProgress(request)) return std::nullopt;
+  const std::string_view token = BearerToken(request);
+  if (SameSecret(token, config_.token)) return std::nullopt;
+  HttpResponse refusal = ErrorResponse(
+      401, "unauthorized",
+      token.empty()
+          ? "no token; send `Authorization: Bearer TOKEN` with the content of the file `token` in the data "
+            "folder"
+          : "the token is not the right one; it is the content of the file `token` in the data folder");
+  refusal.headers.emplace_back("WWW-Authenticate", "Bearer");
+  return refusal;
+}
+
+std::string_view BearerToken(const HttpRequest& request) {
+  constexpr std::string_view kScheme = "bearer ";
+  std::string_view value = request.Header("authorization");
+  if (value.size() <= kScheme.size() || Lower(value.substr(0, kScheme.size())) != kScheme) return {};
+  value.remove_prefix(kScheme.size());
+  while (!value.empty() && value.front() == ' ') value.remove_prefix(1);
+  while (!value.empty() && value.back() == ' ') value.remove_suffix(1);
+  return value;
+}
+
+bool SameSecret(std::string_view a, std::string_view b) {
+  std::array<unsigned char, SHA256_DIGEST_LENGTH> left{};
+  std::array<unsigned char, SHA256_DIGEST_LENGTH> right{};
+  SHA256(reinterpret_cast<const unsigned char*>(a.data()), a.size(), left.data());
+  SHA256(reinterpret_cast<const unsigned char*>(b.data()), b.size(), right.data());
+  return CRYPTO_memcmp(left.data(), right.data(), left.size()) == 0;
+}
+
+std::string NewToken() {
+  std::array<unsigned char, kTokenBytes> bytes{};
+  std::size_t filled = 0;
+  while (filled < bytes.size()) {
+    const ssize_t got = ::getrandom(bytes.data() + filled, bytes.size() - filled, 0);
+    VODA_CHECK(got > 0 || errno == EINTR);
+    if (got > 0) filled += static_cast<std::size_t>(got);
+  }
+  std::string out;
+  for (const unsigned char byte : bytes) out += fmt::format("{:02x}", byte);
+  return out;
+}
+
+Result<std::string> LoadOrMakeToken(const std::string& path) {
+  for (int attempt = 0; attempt < 2; ++attempt) {
+    const Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+    if (file.get() >= 0) return ReadToken(path, file.get());
+    if (errno == ELOOP) {
+      return Error{fmt::format("the token file {} is a link; remove it, and a new one is made", path)};
+    }
+    if (errno == EACCES) {
+      return Error{fmt::format("reading the token file {} failed: {}; run Voda as its owner", path,
+                               std::strerror(EACCES))};
+    }
+    if (errno != ENOENT) return FileError("reading", path, errno);
+    if (attempt == 1) break;
+    if (Status made = MakeToken(path); !made) return made.error();
+  }
+  return Error{fmt::format("the token file {} is gone again; is another process removing it?", path)};
+}
+
+}  // namespace voda

@@ -1,0 +1,408 @@
+#ifdef __SANITIZE_THREAD__
+#define BOOST_ASIO_DISABLE_FENCED_BLOCK  // the thread sanitizer of GCC refuses fences; Asio has locks, too
+#endif
+
+#include <arpa/inet.h>
+#include <fmt/format.h>
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/ssl.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <cerrno>
+#include <cstring>
+#include <exception>
+#include <thread>
+#include <type_traits>
+
+#include "api/http.h"
+#include "api/http_session.h"
+#include "base/check.h"
+#include "base/log.h"
+
+namespace voda {
+
+namespace {
+
+namespace asio = boost::asio;
+using tcp = asio::ip::tcp;
+using ErrorCode = boost::system::error_code;
+using TlsStream = asio::ssl::stream<tcp::socket>;
+
+constexpr int kBacklog = 1024;
+constexpr int kAcceptAtOnce = 64;
+constexpr int kRefusedAtOnce = 256;  // connections over the cap that are told so; more are dropped
+constexpr std::size_t kTlsRecord = 16384;
+constexpr std::size_t kMaxPieces = 64;
+
+template <class Stream>
+class SocketTransport : public HttpTransport {
+ public:
+  template <class... Arguments>
+  explicit SocketTransport(Arguments&&... arguments) : stream_(std::forward<Arguments>(arguments)...) {}
+
+  void Handshake(std::shared_ptr<HttpSession> session) override {
+    if constexpr (kTls) {
+      stream_.async_handshake(asio::ssl::stream_base::server,
+                              [session](const ErrorCode& code) { session->OnHandshake(!code); });
+    } else {
+      asio::post(stream_.get_executor(), [session] { session->OnHandshake(true); });
+    }
+  }
+
+  void Read(std::shared_ptr<HttpSession> session, char* to, std::size_t size) override {
+    const auto done = [session](const ErrorCode& code, std::size_t read) { session->OnRead(!code, read); };
+    if constexpr (kTls) {
+      if (ended_) return stream_.next_layer().async_read_some(asio::buffer(to, size), done);
+    }
+    stream_.async_read_some(asio::buffer(to, size), done);
+  }
+
+  void Write(std::shared_ptr<HttpSession> session, const std::vector<std::string_view>& pieces) override {
+    const auto done = [session](const ErrorCode& code, std::size_t wrote) { session->OnWrite(!code, wrote); };
+    if constexpr (kTls) {
+      stream_.async_write_some(Record(pieces), done);
+    } else {
+      buffers_.clear();
+      for (const std::string_view piece : pieces) {
+        if (buffers_.size() == kMaxPieces) break;
+        buffers_.emplace_back(piece.data(), piece.size());
+      }
+      stream_.async_write_some(buffers_, done);
+    }
+  }
+
+  void End(std::shared_ptr<HttpSession> session) override {
+    if constexpr (kTls) {
+      stream_.async_shutdown([this, session](const ErrorCode& /*code*/) {
+        ended_ = true;
+        ErrorCode ignored;
+        stream_.next_layer().shutdown(tcp::socket::shutdown_send, ignored);
+        session->OnEnded();
+      });
+    } else {
+      ErrorCode ignored;
+      stream_.shutdown(tcp::socket::shutdown_send, ignored);
+      asio::post(stream_.get_executor(), [session] { session->OnEnded(); });
+    }
+  }
+
+  void Close() override {
+    ErrorCode ignored;
+    stream_.lowest_layer().close(ignored);
+  }
+
+ private:
+  static constexpr bool kTls = std::is_same_v<Stream, TlsStream>;
+
+  // TLS has no gather: small pieces are put into one record instead of one record each.
+  asio::const_buffer Record(const std::vector<std::string_view>& pieces) {
+    if (pieces.size() == 1 || pieces.front().size() >= kTlsRecord) {
+      return asio::buffer(pieces.front().data(), pieces.front().size());
+    }
+    record_.clear();
+    for (const std::string_view piece : pieces) {
+      record_ += piece.substr(0, kTlsRecord - record_.size());
+      if (record_.size() == kTlsRecord) break;
+    }
+    return asio::buffer(record_);
+  }
+
+  Stream stream_;
+  std::vector<asio::const_buffer> buffers_;
+  std::string record_;
+  bool ended_ = false;
+};
+
+std::string Shown(const HttpConfig::Listener& listener) {
+  const bool bare6 = listener.address.find(':') != std::string::npos && listener.address.front() != '[';
+  return fmt::format("{}{}{}:{}", bare6 ? "[" : "", listener.address, bare6 ? "]" : "", listener.port);
+}
+
+std::string TlsReason() {
+  const unsigned long code = ERR_peek_last_error();  // NOLINT(google-runtime-int): OpenSSL's type
+  const char* reason = ERR_reason_error_string(code);
+  std::string text = ERR_SYSTEM_ERROR(code) ? std::strerror(ERR_GET_REASON(code))
+                     : reason != nullptr    ? reason
+                                            : "unknown error";
+  ERR_clear_error();
+  return text;
+}
+
+Result<std::unique_ptr<asio::ssl::context>> MakeTls(const HttpConfig& config) {
+  if (config.tls_certificate.empty() || config.tls_key.empty()) {
+    return Error{fmt::format(
+        "TLS needs both files, a certificate and its key, and the {} is missing; give both or none",
+        config.tls_certificate.empty() ? "certificate" : "key")};
+  }
+  for (const auto& [what, path] :
+       {std::pair{"certificate", config.tls_certificate}, {"key", config.tls_key}}) {
+    if (::access(path.c_str(), R_OK) != 0) {
+      return Error{fmt::format("the TLS {} {} cannot be read: {}; give a PEM file that this user may read",
+                               what, path, std::strerror(errno))};
+    }
+  }
+  auto context = std::make_unique<asio::ssl::context>(asio::ssl::context::tls_server);
+  SSL_CTX* native = context->native_handle();
+  SSL_CTX_set_min_proto_version(native, TLS1_2_VERSION);
+  SSL_CTX_set_options(native,
+                      SSL_OP_NO_RENEGOTIATION | SSL_OP_CIPHER_SERVER_PREFERENCE | SSL_OP_NO_COMPRESSION);
+  SSL_CTX_set_mode(native, SSL_MODE_RELEASE_BUFFERS);
+  // A key with a password would be asked for on the terminal, by a server.
+  SSL_CTX_set_default_passwd_cb(
+      native, [](char* /*to*/, int /*size*/, int /*writing*/, void* /*data*/) { return 0; });
+  ERR_clear_error();
+  if (SSL_CTX_use_certificate_chain_file(native, config.tls_certificate.c_str()) != 1) {
+    return Error{fmt::format(
+        "the TLS certificate {} is not usable: {}; give a PEM file with the certificate and its chain",
+        config.tls_certificate, TlsReason())};
+  }
+  if (SSL_CTX_use_PrivateKey_file(native, config.tls_key.c_str(), SSL_FILETYPE_PEM) != 1 ||
+      SSL_CTX_check_private_key(native) != 1) {
+    const bool mismatch = ERR_GET_REASON(ERR_peek_last_error()) == X509_R_KEY_VALUES_MISMATCH;
+    const std::string reason = TlsReason();
+    if (mismatch) {
+      return Error{fmt::format(
+          "the TLS key {} is not the key of the certificate {}; give the pair that belongs together",
+          config.tls_key, config.tls_certificate)};
+    }
+    return Error{
+        fmt::format("the TLS key {} is not usable: {}; give a PEM file with a key that has no password",
+                    config.tls_key, reason)};
+  }
+  return context;
+}
+
+// Sockets are made here and not by Asio, so that they never leak into a worker: a port that a job holds open
+// would be taken when Voda starts again.
+Result<int> OpenListener(const HttpConfig::Listener& listener) {
+  const auto fail = [&listener](std::string_view reason) {
+    return Error{fmt::format("listening on {} failed: {}", Shown(listener), reason)};
+  };
+  if (listener.port < 0 || listener.port > 65535) {
+    return fail("there is no such port; choose one from 1 to 65535 with --listen");
+  }
+  std::string address = listener.address == "localhost" ? "127.0.0.1" : listener.address;
+  if (address.size() > 2 && address.front() == '[' && address.back() == ']')
+    address = address.substr(1, address.size() - 2);
+  ErrorCode code;
+  const asio::ip::address parsed = asio::ip::make_address(address, code);
+  if (code) return fail("this is no IP address; give one such as 127.0.0.1 or ::1 with --listen");
+  const tcp::endpoint endpoint(parsed, static_cast<unsigned short>(listener.port));
+  const int fd = ::socket(parsed.is_v6() ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (fd < 0) return fail(std::strerror(errno));
+  const int yes = 1;
+  ::setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
+  if (::bind(fd, endpoint.data(), static_cast<socklen_t>(endpoint.size())) == 0 &&
+      ::listen(fd, kBacklog) == 0)
+    return fd;
+  const int error = errno;
+  ::close(fd);
+  if (error == EADDRINUSE)
+    return fail("address in use; stop the other process or choose another with --listen");
+  if (error == EACCES) return fail("permission denied; choose a port above 1023 with --listen");
+  if (error == EADDRNOTAVAIL) return fail("this machine has no such address; choose another with --listen");
+  return fail(std::strerror(error));
+}
+
+struct Core : HttpSessions, std::enable_shared_from_this<Core> {
+  struct Port {
+    Port(asio::io_context& io, int fd, bool v6, int number)
+        : acceptor(io, v6 ? tcp::v6() : tcp::v4(), fd), retry(io), port(number) {}
+    tcp::acceptor acceptor;
+    asio::steady_timer retry;
+    int port;
+  };
+
+  explicit Core(HttpConfig given)
+      : HttpSessions(std::move(given)),
+        io(1),
+        work(asio::make_work_guard(io)),
+        sweep(io),
+        period(std::clamp(std::min({config.read_seconds, config.idle_seconds, config.write_seconds}) / 4,
+                          0.01, 0.5)) {}
+
+  void Wake() override {
+    asio::post(io, [self = shared_from_this()] { self->DeliverMail(); });
+  }
+
+  void WaitForClients(Port& port) {
+    port.acceptor.async_wait(tcp::acceptor::wait_read,
+                             [self = shared_from_this(), &port](const ErrorCode& code) {
+                               if (code || !port.acceptor.is_open()) return;
+                               self->AcceptSome(port);
+                             });
+  }
+
+  void AcceptSome(Port& port) {
+    for (int i = 0; i < kAcceptAtOnce; ++i) {
+      sockaddr_storage from{};
+      socklen_t size = sizeof(from);
+      const int fd = ::accept4(port.acceptor.native_handle(), reinterpret_cast<sockaddr*>(&from), &size,
+                               SOCK_CLOEXEC | SOCK_NONBLOCK);
+      if (fd >= 0) {
+        try {
+          Admit(fd, from.ss_family == AF_INET6, port.port);
+        } catch (const std::exception& thrown) {
+          Log(LogLevel::kError, "connection dropped", {{"port", port.port}, {"what", thrown.what()}});
+        }
+        continue;
+      }
+      if (errno == EAGAIN || errno == EWOULDBLOCK) break;
+      if (errno == EINTR || errno == ECONNABORTED || errno == EPROTO) continue;
+      // No descriptors or memory: the next try would fail at once, too.
+      Log(LogLevel::kWarn, "accepting a connection failed",
+          {{"port", port.port}, {"error", std::strerror(errno)}});
+      port.retry.expires_after(std::chrono::milliseconds(200));
+      port.retry.async_wait([self = shared_from_this(), &port](const ErrorCode& code) {
+        if (!code && port.acceptor.is_open()) self->WaitForClients(port);
+      });
+      return;
+    }
+    WaitForClients(port);
+  }
+
+  void Admit(int fd, bool v6, int port) {
+    tcp::socket socket(io);
+    ErrorCode code;
+    socket.assign(v6 ? tcp::v6() : tcp::v4(), fd, code);
+    if (code) {
+      ::close(fd);
+      return;
+    }
+    const auto cap = static_cast<std::size_t>(config.connections);
+    if (sessions.size() >= cap + kRefusedAtOnce) return;
+    socket.set_option(tcp::no_delay(true), code);
+    std::unique_ptr<HttpTransport> transport;
+    if (tls) {
+      transport = std::make_unique<SocketTransport<TlsStream>>(std::move(socket), *tls);
+    } else {
+      transport = std::make_unique<SocketTransport<tcp::socket>>(std::move(socket));
+    }
+    const bool full = sessions.size() >= cap;
+    const auto session =
+        std::make_shared<HttpSession>(shared_from_this(), std::move(transport), port, tls != nullptr);
+    if (full) {
+      session->StartRefused();
+    } else {
+      session->Start();
+    }
+  }
+
+  void Sweep() {
+    sweep.expires_after(
+        std::chrono::duration_cast<HttpClock::duration>(std::chrono::duration<double>(period)));
+    sweep.async_wait([self = shared_from_this()](const ErrorCode& code) {
+      if (code) return;
+      self->Sweep();
+      self->Expire(HttpClock::now());
+    });
+  }
+
+  void Loop() {
+    while (true) {
+      try {
+        io.run();
+        return;
+      } catch (const std::exception& thrown) {
+        Log(LogLevel::kError, "connection failed", {{"what", thrown.what()}});
+      }
+    }
+  }
+
+  void Shut() {
+    for (const auto& port : ports) {
+      ErrorCode ignored;
+      port->acceptor.close(ignored);
+      port->retry.cancel();
+    }
+    sweep.cancel();
+    CloseAll();
+    work.reset();
+  }
+
+  asio::io_context io;
+  asio::executor_work_guard<asio::io_context::executor_type> work;
+  std::unique_ptr<asio::ssl::context> tls;
+  asio::steady_timer sweep;
+  double period;
+  std::vector<std::unique_ptr<Port>> ports;
+};
+
+class BeastServer : public HttpServer {
+ public:
+  explicit BeastServer(std::shared_ptr<Core> core) : core_(std::move(core)) {}
+
+  ~BeastServer() override {
+    core_->Stop();
+    if (thread_.joinable()) {
+      VODA_CHECK(thread_.get_id() != std::this_thread::get_id());
+      asio::post(core_->io, [core = core_] { core->Shut(); });
+      thread_.join();
+    } else {
+      core_->Shut();
+    }
+    core_->handler = nullptr;
+  }
+  BeastServer(const BeastServer&) = delete;
+  BeastServer& operator=(const BeastServer&) = delete;
+
+  void Run(HttpHandler handler) override {
+    VODA_CHECK(!thread_.joinable());
+    core_->handler = std::move(handler);
+    asio::post(core_->io, [core = core_] {
+      for (const auto& port : core->ports) core->WaitForClients(*port);
+      core->Sweep();
+    });
+    thread_ = std::thread([core = core_.get()] { core->Loop(); });
+  }
+
+  std::vector<int> ports() const override {
+    std::vector<int> out;
+    for (const auto& port : core_->ports) out.push_back(port->port);
+    return out;
+  }
+
+  int open_connections() const override { return core_->open.load(); }
+
+ private:
+  const std::shared_ptr<Core> core_;
+  std::thread thread_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<HttpServer>> HttpServer::Listen(HttpConfig config) {
+  try {
+    const auto core = std::make_shared<Core>(std::move(config));
+    if (!core->config.tls_certificate.empty() || !core->config.tls_key.empty()) {
+      auto tls = MakeTls(core->config);
+      if (!tls) return tls.error();
+      core->tls = *std::move(tls);
+    }
+    for (const HttpConfig::Listener& listener : core->config.listeners) {
+      const Result<int> fd = OpenListener(listener);
+      if (!fd) return fd.error();
+      sockaddr_storage bound{};
+      socklen_t size = sizeof(bound);
+      ::getsockname(*fd, reinterpret_cast<sockaddr*>(&bound), &size);
+      const bool v6 = bound.ss_family == AF_INET6;
+      const int port = ntohs(v6 ? reinterpret_cast<const sockaddr_in6&>(bound).sin6_port
+                                : reinterpret_cast<const sockaddr_in&>(bound).sin_port);
+      core->ports.push_back(std::make_unique<Core::Port>(core->io, *fd, v6, port));
+    }
+    return std::unique_ptr<HttpServer>(std::make_unique<BeastServer>(core));
+  } catch (const std::exception& thrown) {
+    return Error{fmt::format("starting the HTTP server failed: {}", thrown.what())};
+  }
+}
+
+}  // namespace voda

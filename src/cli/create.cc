@@ -1,0 +1,137 @@
+// voda create: submits training jobs.
+#include <fmt/format.h>
+#include <sys/random.h>
+
+#include <CLI/CLI.hpp>
+#include <array>
+#include <chrono>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "cli/commands.h"
+#include "cli/io.h"
+#include "cli/session.h"
+#include "client/text.h"
+
+namespace voda {
+
+namespace {
+
+constexpr std::size_t kMaxFileBytes = std::size_t{1} << 20;  // the server's limit on a body
+constexpr int kAttempts = 4;
+
+constexpr const char* kFooter =
+    R"(The file is the MPIJob or PyTorchJob that the Kubeflow operators take, in YAML or JSON; it may hold several.
+Of one file all jobs are accepted or none. A request that got no answer is sent again with the same
+Idempotency-Key, so no job is created twice.
+Example:
+  voda create -f examples/mnist.yaml
+  voda create -f job.yaml --dry-run
+  job=$(voda create -f job.yaml -o name) && voda wait "$job" && voda logs "$job")";
+
+struct CreateArgs {
+  ConnectFlags connect;
+  std::vector<std::string> files;
+  bool dry_run = false;
+  std::string output;
+};
+
+std::string RandomKey() {
+  std::array<unsigned char, 16> bytes{};
+  std::size_t filled = 0;
+  while (filled < bytes.size()) {
+    const ssize_t got = ::getrandom(bytes.data() + filled, bytes.size() - filled, 0);
+    if (got > 0) filled += static_cast<std::size_t>(got);
+  }
+  std::string key;
+  for (const unsigned char byte : bytes) key += fmt::format("{:02x}", byte);
+  return key;
+}
+
+ApiAnswer Submit(Session& session, const std::string& text, bool dry_run) {
+  const ClientRequest request{.method = "POST",
+                              .path = dry_run ? "/api/v1/jobs?dry_run=true" : "/api/v1/jobs",
+                              .body = text,
+                              .content_type = "application/yaml",
+                              .headers = {"Idempotency-Key: " + RandomKey()}};
+  std::chrono::milliseconds pause{250};
+  for (int attempt = 1;; ++attempt) {
+    ApiAnswer answer = Judge(session.http().Send(request));
+    if (answer.trouble != Trouble::kUnreachable || attempt == kAttempts) return answer;
+    std::this_thread::sleep_for(pause);
+    pause *= 2;
+  }
+}
+
+std::string DryRunText(const JsonValue& job) {
+  const auto workers = job["would_get"].Whole(job["planned"].Whole());
+  const std::string& why = job["because"].Text();
+  return fmt::format(
+      "Training job would be created: {}\n"
+      "    {} of category {} on {}: {} to {} workers, asks for {}\n"
+      "    now it {}{}{}\n",
+      Printable(job["name"].Text()), Printable(job["kind"].Text()), Printable(job["category"].Text()),
+      Printable(job["gpu_type"].Text()), job["min"].Whole(), job["max"].Whole(), job["num"].Whole(),
+      workers > 0 ? "would get " + Counted(workers, "worker") : "would wait", why.empty() ? "" : ": ",
+      Printable(why));
+}
+
+std::string CreatedText(const JsonValue& job) {
+  const std::string name = Printable(job["name"].Text());
+  return fmt::format("Training job created: {}\nView your logs by:\n    voda logs {}\n", name, name);
+}
+
+void RunCreate(const CreateArgs& args) {
+  Session session("voda create", args.connect);
+  std::vector<std::string> texts;  // all are read before anything is sent
+  for (const std::string& file : args.files) {
+    auto text = ReadInput(file, kMaxFileBytes);
+    if (!text) session.Stop(text.error().message, kExitBadInput);
+    texts.push_back(*std::move(text));
+  }
+  JsonValue::Array all;
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    const ApiAnswer answer = Submit(session, texts[i], args.dry_run);
+    if (!answer.ok()) {
+      session.Report(answer, args.files[i] == "-" ? "stdin" : args.files[i]);
+      if (answer.trouble == Trouble::kUnreachable || answer.trouble == Trouble::kUnauthorized) break;
+      continue;
+    }
+    for (const JsonValue& job : answer.value["jobs"].items()) {
+      for (const JsonValue& warning : job["warnings"].items()) {
+        session.Warn(fmt::format("{}: {}", Printable(job["name"].Text()), Printable(warning.Text())));
+      }
+      if (args.output == "name") {
+        session.Print(Printable(job["name"].Text()) + "\n");
+      } else if (args.output.empty()) {
+        session.Print(args.dry_run ? DryRunText(job) : CreatedText(job));
+      } else {
+        all.push_back(job);
+      }
+    }
+  }
+  if (args.output == "json" || args.output == "yaml") {
+    session.PrintObject(JsonValue::Object{{"jobs", std::move(all)}}, args.output);
+  }
+  session.Finish();
+}
+
+}  // namespace
+
+void AddCreate(CLI::App& app) {
+  auto* command = app.add_subcommand("create", "submit training jobs")->group("Jobs");
+  const auto args = std::make_shared<CreateArgs>();
+  command->add_option("-f,--file", args->files, "a job file; - is stdin; may be repeated")
+      ->required()
+      ->type_name("FILE")
+      ->allow_extra_args(false);
+  command->add_flag("--dry-run", args->dry_run, "validate and plan, keep nothing");
+  AddOutputFlag(*command, args->output, "json|yaml|name");
+  AddConnectFlags(*command, args->connect);
+  command->footer(kFooter);
+  command->callback([args] { RunCreate(*args); });
+}
+
+}  // namespace voda

@@ -1,0 +1,312 @@
+// A Voda that is gone, and the next one on the same folder.
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <memory>
+#include <random>
+
+#include "local/environment.h"
+#include "local/job_folder.h"
+#include "local/launch.h"
+#include "local/test_cluster.h"
+
+extern char** environ;  // NOLINT: POSIX
+
+namespace voda {
+
+namespace {
+
+using testing::Folder;
+using testing::kSleep;
+using testing::Lines;
+using testing::Running;
+using testing::ShellJob;
+using testing::Slurp;
+using testing::TestCluster;
+using testing::WaitFor;
+
+using Strings = std::vector<std::string>;
+
+class AdoptionTest : public ::testing::Test {
+ protected:
+  ~AdoptionTest() override {
+    for (const local::Process& process : local::AllProcesses()) {
+      const std::string environment = local::EnvironmentOf(process.pid);
+      const auto work = local::Lookup(environment, "VODA_JOB_DIR");
+      if (work && work->starts_with(jobs() + "/")) local::Signal(process, SIGKILL);
+    }
+  }
+
+  std::string jobs() const { return folder_.path() + "/jobs"; }
+  std::string work() const { return jobs() + "/1/work"; }
+  Strings Workers() const {
+    Strings numbers = Running(jobs());
+    std::sort(numbers.begin(), numbers.end());
+    return numbers;
+  }
+  pid_t Pid(int worker) const {
+    const Strings lines = Lines(work() + "/pid." + std::to_string(worker), 1);
+    return lines.empty() ? -1 : static_cast<pid_t>(std::stol(lines[0]));
+  }
+  pid_t ShimOf(const std::string& start) const {
+    const std::string lock = Slurp(jobs() + "/1/" + start + "/lock");
+    return lock.starts_with("pid ") ? static_cast<pid_t>(std::stol(lock.substr(4))) : -1;
+  }
+  // Runs the job at these seats under a Voda that then goes away.
+  void Leave(const LocalJob& job, const std::string& seats) {
+    TestCluster cluster(jobs());
+    cluster->AddJob(job, false);
+    cluster->Run();
+    ASSERT_EQ(cluster.Do(ActionKind::kStart, job.name, seats), "done");
+  }
+  // Waits until the shim of a start is gone.
+  void WaitRecorded(const std::string& start) const {
+    ASSERT_TRUE(WaitFor([&] { return !local::LockHeld(jobs() + "/1/" + start); }));
+  }
+
+  static void Kill(pid_t pid) {
+    ASSERT_GT(pid, 1);
+    ASSERT_EQ(::kill(pid, SIGKILL), 0);
+  }
+
+  Folder folder_;
+};
+
+const char* const kWithPid = "echo $$$$ > $VODA_JOB_DIR/pid.$VODA_WORKER; exec sleep 1000";
+
+TEST_F(AdoptionTest, WhatRunsIsAdoptedAndGoesOn) {
+  const LocalJob job = ShellJob("job", kWithPid);
+  Leave(job, "abb");
+  const pid_t before = Pid(1);
+  TestCluster cluster(jobs());
+  EXPECT_EQ(cluster->AddJob(job, true), (Strings{"a", "b", "b"}));
+  cluster->Run();
+  EXPECT_EQ(cluster.Do(ActionKind::kGrow, "job", "abba"), "done");
+  EXPECT_EQ(Pid(1), before);
+  EXPECT_EQ(cluster.Do(ActionKind::kShrink, "job", "a"), "done");
+  EXPECT_EQ(Workers(), (Strings{"0"}));
+  EXPECT_EQ(cluster.Do(ActionKind::kHalt, "job", ""), "done");
+  EXPECT_EQ(Workers(), Strings{});
+  EXPECT_EQ(cluster.Count<WorkersObserved>() + cluster.Count<JobFailed>(), 0);
+}
+
+TEST_F(AdoptionTest, GrownWorkersMeetTheAdoptedOnes) {
+  const LocalJob job =
+      ShellJob("job", "echo $PET_RDZV_ID $PET_RDZV_ENDPOINT >> $VODA_JOB_DIR/meet; exec sleep 1000");
+  Leave(job, "a");
+  TestCluster cluster(jobs());
+  cluster->AddJob(job, true);
+  cluster->Run();
+  ASSERT_EQ(cluster.Do(ActionKind::kGrow, "job", "ab"), "done");
+  const Strings lines = Lines(work() + "/meet", 2);
+  ASSERT_EQ(lines.size(), 2U);
+  EXPECT_EQ(lines[0], lines[1]);
+}
+
+TEST_F(AdoptionTest, DevicesOfAdoptedWorkersAreTaken) {
+  LocalJob job = ShellJob("job", "echo $CUDA_VISIBLE_DEVICES >> $VODA_JOB_DIR/devices; exec sleep 1000");
+  {
+    TestCluster cluster(jobs());
+    cluster->AddNode("a", {0, 1});
+    cluster->AddJob(job, false);
+    cluster->Run();
+    ASSERT_EQ(cluster.Do(ActionKind::kStart, "job", "a"), "done");
+  }
+  TestCluster cluster(jobs());
+  cluster->AddNode("a", {0, 1});
+  cluster->AddJob(job, true);
+  cluster->Run();
+  ASSERT_EQ(cluster.Do(ActionKind::kGrow, "job", "aa"), "done");
+  EXPECT_EQ(Lines(work() + "/devices", 2), (Strings{"0", "1"}));
+}
+
+TEST_F(AdoptionTest, AJobThatCompletedMeanwhileIsComplete) {
+  LocalJob job = ShellJob(
+      "job", "[ $VODA_WORKER = 1 ] && exec sleep 1000; while [ ! -e $VODA_JOB_DIR/go ]; do sleep 0.05; done");
+  job.spec.grace_seconds = 1;
+  Leave(job, "ab");
+  ASSERT_TRUE(local::ReplaceFile(work() + "/go", "", 0600, local::Durable::kNo));
+  WaitRecorded("w0-0");
+  // Said again for as long as somebody asks: the run before may not have got to writing it down.
+  for (int run = 0; run < 2; ++run) {
+    TestCluster cluster(jobs());
+    EXPECT_EQ(cluster->AddJob(job, true), run == 0 ? (Strings{"", "b"}) : Strings{});
+    cluster->Run();
+    cluster.Order(ActionKind::kStart, "job", "ab");
+    EXPECT_EQ(cluster.End("job"), "completed");
+    EXPECT_EQ(Workers(), Strings{});
+    EXPECT_EQ(cluster.Count<WorkersObserved>(), 0);
+  }
+}
+
+TEST_F(AdoptionTest, AFailureMeanwhileCountsOnce) {
+  const LocalJob job = ShellJob("job", kWithPid);
+  Leave(job, "aba");
+  Kill(Pid(1));
+  WaitRecorded("w1-1");
+  {
+    TestCluster cluster(jobs());
+    // Its seat is kept until worker 0 has had the time to end, too.
+    EXPECT_EQ(cluster->AddJob(job, true), (Strings{"a", "b", "a"}));
+    cluster->Run();
+    EXPECT_TRUE(WaitFor([&] { return cluster.Observed("job") == "a-a"; }));
+    EXPECT_EQ(cluster->Failures("job"), 1);
+  }
+  TestCluster cluster(jobs());
+  EXPECT_EQ(cluster->AddJob(job, true), (Strings{"a", "", "a"}));
+  cluster->Run();
+  EXPECT_EQ(cluster.Do(ActionKind::kMove, "job", "aba"), "done");
+  EXPECT_EQ(cluster->Failures("job"), 1);
+}
+
+TEST_F(AdoptionTest, AJobThatFailedMeanwhileHasFailed) {
+  LocalJob job =
+      ShellJob("job", "echo $$$$ > $VODA_JOB_DIR/pid.$VODA_WORKER; echo last words; exec sleep 1000");
+  job.spec.backoff_limit = 0;
+  Leave(job, "ab");
+  Kill(Pid(0));
+  WaitRecorded("w0-0");
+  {
+    TestCluster cluster(jobs());
+    cluster->AddJob(job, true);
+    cluster->Run();
+    EXPECT_EQ(cluster.End("job"),
+              "worker 0 was killed by signal 9 (Killed) (failure 1, backoffLimit 0): last words");
+    EXPECT_EQ(Workers(), Strings{});
+  }
+  TestCluster cluster(jobs());
+  EXPECT_EQ(cluster->AddJob(job, true), Strings{});
+  cluster->Run();
+  EXPECT_EQ(cluster.End("job"), "worker 0 was killed by signal 9 (Killed) (failure 1): last words");
+}
+
+TEST_F(AdoptionTest, WithoutWorkerZeroTheOthersAreStopped) {
+  const LocalJob job = ShellJob("job", kWithPid);
+  Leave(job, "aba");
+  Kill(Pid(0));
+  WaitRecorded("w0-0");
+  TestCluster cluster(jobs());
+  EXPECT_EQ(cluster->AddJob(job, true), (Strings{"", "b", "a"}));
+  cluster->Run();
+  EXPECT_TRUE(WaitFor([&] { return cluster.Observed("job").empty(); }));
+  EXPECT_EQ(Workers(), Strings{});
+  EXPECT_EQ(cluster->Failures("job"), 1);
+  EXPECT_EQ(cluster.Do(ActionKind::kStart, "job", "ab"), "done");
+}
+
+TEST_F(AdoptionTest, JobsThatNobodyKnowsAreStopped) {
+  Leave(ShellJob("job", "setsid sleep 1000 & exec sleep 1000"), "ab");
+  TestCluster cluster(jobs());
+  cluster->Run();
+  EXPECT_TRUE(WaitFor([&] { return Workers().empty(); }));
+  EXPECT_EQ(cluster->LogFiles(1, 0).size(), 1U);
+}
+
+TEST_F(AdoptionTest, WhatAKilledShimLeftIsKilled) {
+  const LocalJob job = ShellJob("job", "setsid sleep 1000 & exec sleep 1000");
+  Leave(job, "a");
+  Kill(ShimOf("w0-0"));
+  WaitRecorded("w0-0");
+  TestCluster cluster(jobs());
+  EXPECT_EQ(cluster->AddJob(job, true), Strings{});
+  cluster->Run();
+  EXPECT_EQ(Workers(), Strings{});
+  EXPECT_TRUE(WaitFor([&] { return cluster->Failures("job") == 1; }));
+  EXPECT_EQ(cluster.Do(ActionKind::kStart, "job", "a"), "done");
+}
+
+TEST_F(AdoptionTest, HalfMadeStartsAreHarmless) {
+  const LocalJob job = ShellJob("job", kSleep);
+  const local::JobFolder folder(jobs() + "/1");
+  ASSERT_TRUE(local::MakeFolder(jobs() + "/1/w0-3", 0700));  // nothing in it
+  ASSERT_TRUE(local::MakeFolder(jobs() + "/1/w0-4", 0700));  // a lock, no spec
+  ASSERT_TRUE(local::ReplaceFile(jobs() + "/1/w0-4/lock", "", 0600, local::Durable::kNo));
+  local::WorkerSpec spec;
+  spec.argv = {"true"};
+  spec.serial = 5;
+  spec.boot = local::BootId();
+  ASSERT_TRUE(folder.NewStart(spec));  // a spec, no lock
+  spec.serial = 6;
+  ASSERT_TRUE(folder.NewStart(spec));  // a shim that was never told to start
+  ASSERT_TRUE(local::ReplaceFile(jobs() + "/1/w0-6/lock", "pid 999999 waiting\n", 0600, local::Durable::kNo));
+  spec.serial = 7;
+  spec.boot = "before";
+  ASSERT_TRUE(folder.NewStart(spec));  // the machine went down with it
+  ASSERT_TRUE(local::ReplaceFile(jobs() + "/1/w0-7/lock", "pid 999999 started\n", 0600, local::Durable::kNo));
+  ASSERT_TRUE(local::MakeFolder(jobs() + "/1/w-x", 0700));
+  ASSERT_TRUE(local::MakeFolder(jobs() + "/1/w1-", 0700));
+  TestCluster cluster(jobs());
+  EXPECT_EQ(cluster->AddJob(job, true), Strings{});
+  cluster->Run();
+  EXPECT_EQ(cluster.Do(ActionKind::kStart, "job", "a"), "done");
+  EXPECT_EQ(cluster->Failures("job"), 0);
+  EXPECT_TRUE(local::Exists(jobs() + "/1/w0-8/spec"));
+}
+
+TEST_F(AdoptionTest, TheSeatsOfAnMpiJobSurvive) {
+  LocalJob job = ShellJob("job", "");
+  job.spec.kind = JobKind::kMpiJob;
+  job.spec.launcher.emplace();
+  job.spec.launcher->command = {"sleep", "1000"};
+  {
+    TestCluster cluster(jobs());
+    cluster->AddJob(job, false);
+    cluster->Run();
+    ASSERT_EQ(cluster.Do(ActionKind::kStart, "job", "ab"), "done");
+    ASSERT_EQ(cluster.Do(ActionKind::kGrow, "job", "abc"), "done");
+  }
+  TestCluster cluster(jobs());
+  EXPECT_EQ(cluster->AddJob(job, true), (Strings{"a", "b", "c"}));
+  cluster->Run();
+  EXPECT_EQ(Slurp(jobs() + "/1/hosts"), "localhost:3\n");
+  ASSERT_EQ(cluster.Do(ActionKind::kShrink, "job", "ab"), "done");
+  EXPECT_EQ(Slurp(jobs() + "/1/hosts"), "localhost:2\n");
+}
+
+// A Voda in a process of its own is killed at random moments. Each worker must have been started once.
+TEST_F(AdoptionTest, KilledAtAnyMomentNothingIsStartedTwiceOrLost) {
+  const std::string script =
+      "exec 9>$VODA_JOB_DIR/only.$VODA_WORKER; flock -n 9 || echo twice >> $VODA_JOB_DIR/twice; "
+      "echo $VODA_WORKER >> $VODA_JOB_DIR/starts; exec sleep 1000";
+  std::mt19937 random(7);  // NOLINT: the same in every run
+  for (int round = 0; round < 20; ++round) {
+    const std::string data = folder_.path() + "/" + std::to_string(round);
+    const std::string folder = data + "/jobs";
+    ASSERT_TRUE(local::MakeFolder(data, 0700));
+    ASSERT_TRUE(local::ReplaceFile(data + "/script", script, 0600, local::Durable::kNo));
+    for (int life = 0; life <= round % 2; ++life) {
+      const std::string seconds = std::to_string(std::uniform_real_distribution<>(0, 0.02)(random));
+      std::string arguments[] = {"/proc/self/exe", "__owner", folder, seconds};
+      char* argv[] = {arguments[0].data(), arguments[1].data(), arguments[2].data(), arguments[3].data(),
+                      nullptr};
+      pid_t owner = -1;
+      ASSERT_EQ(::posix_spawn(&owner, "/proc/self/exe", nullptr, nullptr, argv, environ), 0);
+      int status = 0;
+      ASSERT_EQ(::waitpid(owner, &status, 0), owner);
+      ASSERT_TRUE(WIFSIGNALED(status));
+    }
+    TestCluster cluster(folder);
+    ASSERT_EQ(cluster.error(), "");
+    const Strings held = cluster->AddJob(ShellJob("job", script), true);
+    cluster->Run();
+    EXPECT_EQ(cluster.Do(held.empty() ? ActionKind::kStart : ActionKind::kGrow, "job", "ab"), "done");
+    Strings running = Running(folder);
+    std::sort(running.begin(), running.end());
+    EXPECT_EQ(running, (Strings{"0", "1"}));
+    Strings starts = Lines(folder + "/1/work/starts", 2);
+    std::sort(starts.begin(), starts.end());
+    EXPECT_EQ(starts, (Strings{"0", "1"}));
+    EXPECT_FALSE(local::Exists(folder + "/1/work/twice"));
+    EXPECT_EQ(cluster->Failures("job"), 0);
+    RecordProperty("held" + std::to_string(round), static_cast<int>(held.size()));
+    EXPECT_EQ(cluster.Do(ActionKind::kHalt, "job", ""), "done");
+  }
+}
+
+}  // namespace
+
+}  // namespace voda

@@ -1,0 +1,569 @@
+#include "local/local_cluster.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <sstream>
+
+#include "local/test_cluster.h"
+
+namespace voda {
+
+namespace {
+
+using testing::Folder;
+using testing::kSleep;
+using testing::Lines;
+using testing::Running;
+using testing::ShellJob;
+using testing::Slurp;
+using testing::TestCluster;
+using testing::WaitFor;
+
+using Strings = std::vector<std::string>;
+
+class LocalClusterTest : public ::testing::Test {
+ protected:
+  ~LocalClusterTest() override {
+    // Whatever a failed test left.
+    for (const local::Process& process : local::AllProcesses()) {
+      const std::string environment = local::EnvironmentOf(process.pid);
+      const auto work = local::Lookup(environment, "VODA_JOB_DIR");
+      if (work && work->starts_with(jobs() + "/")) local::Signal(process, SIGKILL);
+    }
+  }
+
+  std::string jobs() const { return folder_.path() + "/jobs"; }
+  std::string work(int id = 1) const { return jobs() + "/" + std::to_string(id) + "/work"; }
+
+  // Numbers of the workers that run, sorted.
+  Strings Workers() const {
+    Strings numbers = Running(jobs());
+    std::sort(numbers.begin(), numbers.end());
+    return numbers;
+  }
+
+  // Of a worker whose script writes it down.
+  pid_t Pid(int worker) const {
+    const Strings lines = Lines(work() + "/pid." + std::to_string(worker), 1);
+    return lines.empty() ? -1 : static_cast<pid_t>(std::stol(lines[0]));
+  }
+
+  static void Kill(pid_t pid) {
+    ASSERT_GT(pid, 1);
+    ASSERT_EQ(::kill(pid, SIGKILL), 0);
+  }
+
+  Folder folder_;
+};
+
+TEST_F(LocalClusterTest, StartsGrowsShrinksAndHalts) {
+  TestCluster cluster(jobs());
+  cluster->AddJob(ShellJob("job", kSleep), false);
+  cluster->Run();
+  EXPECT_EQ(cluster.Do(ActionKind::kStart, "job", "ab"), "done");
+  EXPECT_EQ(Workers(), (Strings{"0", "1"}));
+  EXPECT_EQ(cluster.Do(ActionKind::kGrow, "job", "abab"), "done");
+  EXPECT_EQ(Workers(), (Strings{"0", "1", "2", "3"}));
+  EXPECT_EQ(cluster.Do(ActionKind::kShrink, "job", "a"), "done");
+  EXPECT_EQ(Workers(), (Strings{"0"}));
+  EXPECT_EQ(cluster.Do(ActionKind::kHalt, "job", ""), "done");
+  EXPECT_EQ(Workers(), Strings{});
+  EXPECT_EQ(cluster.Do(ActionKind::kStart, "job", "b"), "done");
+  EXPECT_EQ(Workers(), (Strings{"0"}));
+  EXPECT_EQ(cluster.Do(ActionKind::kHalt, "job", ""), "done");
+  EXPECT_EQ(cluster.Count<WorkersObserved>(), 0);
+  EXPECT_EQ(cluster.Count<JobFailed>() + cluster.Count<JobCompleted>(), 0);
+  EXPECT_EQ(cluster->Failures("job"), 0);
+}
+
+TEST_F(LocalClusterTest, ActionsAreIdempotent) {
+  TestCluster cluster(jobs());
+  cluster->AddJob(ShellJob("job", "echo $$$$ >> $VODA_JOB_DIR/starts; exec sleep 1000"), false);
+  cluster->Run();
+  EXPECT_EQ(cluster.Do(ActionKind::kStart, "job", "ab"), "done");
+  EXPECT_EQ(cluster.Do(ActionKind::kStart, "job", "ab"), "done");
+  EXPECT_EQ(cluster.Do(ActionKind::kGrow, "job", "ab"), "done");
+  EXPECT_EQ(cluster.Do(ActionKind::kMove, "job", "ab"), "done");
+  EXPECT_EQ(cluster.Do(ActionKind::kShrink, "job", "ab"), "done");
+  EXPECT_EQ(Lines(work() + "/starts", 2).size(), 2U);
+  EXPECT_EQ(cluster.Do(ActionKind::kHalt, "job", ""), "done");
+  EXPECT_EQ(cluster.Do(ActionKind::kHalt, "job", ""), "done");
+}
+
+TEST_F(LocalClusterTest, OrdersOfAJobAreCarriedOutOneAfterTheOther) {
+  TestCluster cluster(jobs());
+  cluster->AddJob(ShellJob("job", kSleep), false);
+  cluster->Run();
+  const ActionId start = cluster.Order(ActionKind::kStart, "job", "a");
+  const ActionId grow = cluster.Order(ActionKind::kGrow, "job", "aaa");
+  const ActionId shrink = cluster.Order(ActionKind::kShrink, "job", "aa");
+  EXPECT_EQ(cluster.Outcome(shrink), "done");
+  EXPECT_EQ(cluster.Outcome(grow, 0), "done");
+  EXPECT_EQ(cluster.Outcome(start, 0), "done");
+  EXPECT_EQ(Workers(), (Strings{"0", "1"}));
+}
+
+TEST_F(LocalClusterTest, AnUnknownJobIsAFailedAction) {
+  TestCluster cluster(jobs());
+  cluster->Run();
+  EXPECT_NE(cluster.Do(ActionKind::kStart, "nobody", "a").find("nobody"), std::string::npos);
+}
+
+TEST_F(LocalClusterTest, MovesAWorkerAndLeavesTheOthers) {
+  TestCluster cluster(jobs());
+  cluster->AddJob(
+      ShellJob("job", "echo $VODA_WORKER $VODA_NODE $PET_RDZV_ID >> $VODA_JOB_DIR/starts; exec sleep 1000"),
+      false);
+  cluster->Run();
+  EXPECT_EQ(cluster.Do(ActionKind::kStart, "job", "aab"), "done");
+  EXPECT_EQ(cluster.Do(ActionKind::kMove, "job", "abb"), "done");
+  EXPECT_EQ(Lines(work() + "/starts", 4).back(), "1 b job-1");
+  EXPECT_EQ(Workers(), (Strings{"0", "1", "2"}));
+  EXPECT_EQ(cluster.Do(ActionKind::kVacate, "job", "a-b"), "done");
+  EXPECT_EQ(Workers(), (Strings{"0", "2"}));
+  EXPECT_EQ(cluster.Do(ActionKind::kMove, "job", "acb"), "done");
+  EXPECT_EQ(Lines(work() + "/starts", 5).back(), "1 c job-1");
+}
+
+TEST_F(LocalClusterTest, MovingWorker0StartsTheWholeJobAnew) {
+  TestCluster cluster(jobs());
+  cluster->AddJob(
+      ShellJob("job", "echo $VODA_WORKER $VODA_NODE $PET_RDZV_ID >> $VODA_JOB_DIR/starts; exec sleep 1000"),
+      false);
+  cluster->Run();
+  EXPECT_EQ(cluster.Do(ActionKind::kStart, "job", "ab"), "done");
+  EXPECT_EQ(cluster.Do(ActionKind::kGrow, "job", "bbb"), "done");
+  Strings lines = Lines(work() + "/starts", 5);
+  std::sort(lines.begin(), lines.end());
+  EXPECT_EQ(lines, (Strings{"0 a job-1", "0 b job-2", "1 b job-1", "1 b job-2", "2 b job-2"}));
+  EXPECT_EQ(Workers(), (Strings{"0", "1", "2"}));
+}
+
+TEST_F(LocalClusterTest, AJobThatKeepsItsSizeIsMovedAsAWhole) {
+  TestCluster cluster(jobs());
+  cluster->AddJob(
+      ShellJob("job", "echo $RANK/$WORLD_SIZE $VODA_NODE >> $VODA_JOB_DIR/starts; exec sleep 1000", 2, 2),
+      false);
+  cluster->Run();
+  EXPECT_EQ(cluster.Do(ActionKind::kStart, "job", "aa"), "done");
+  EXPECT_EQ(cluster.Do(ActionKind::kMove, "job", "ab"), "done");
+  Strings lines = Lines(work() + "/starts", 4);
+  std::sort(lines.begin(), lines.end());
+  EXPECT_EQ(lines, (Strings{"0/2 a", "0/2 a", "1/2 a", "1/2 b"}));
+}
+
+TEST_F(LocalClusterTest, ASizeThatWorkerZeroWasNotToldOfStartsTheJobAnew) {
+  TestCluster cluster(jobs());
+  LocalJob job =
+      ShellJob("job", "echo $VODA_WORKER $PET_NNODES >> $VODA_JOB_DIR/starts; exec sleep 1000", 2, 2);
+  job.spec.elastic = true;
+  cluster->AddJob(job, false);
+  cluster->Run();
+  ASSERT_EQ(cluster.Do(ActionKind::kStart, "job", "aa"), "done");
+  job.spec.min = 1;
+  job.spec.max = 3;
+  cluster->AddJob(job, false);
+  ASSERT_EQ(cluster.Do(ActionKind::kShrink, "job", "a"), "done");
+  EXPECT_EQ(Lines(work() + "/starts", 3).back(), "0 1:3");
+  ASSERT_EQ(cluster.Do(ActionKind::kGrow, "job", "aab"), "done");
+  EXPECT_EQ(Lines(work() + "/starts", 5).size(), 5U);
+  EXPECT_EQ(Workers(), (Strings{"0", "1", "2"}));
+}
+
+TEST_F(LocalClusterTest, WorkersGetExactlyTheEnvironmentOfTheOperator) {
+  TestCluster cluster(jobs());
+  LocalJob job = ShellJob("job-20260101-000000",
+                          "env > $VODA_JOB_DIR/tmp.$VODA_WORKER; mv $VODA_JOB_DIR/tmp.$VODA_WORKER "
+                          "$VODA_JOB_DIR/env.$VODA_WORKER; exec sleep 1000",
+                          2, 4);
+  job.spec.rdzv_conf = "last_call_timeout=1";
+  job.spec.worker.env = {
+      {"JOB_NAME", "job"},  {"DATA", "$(VODA_JOB_DIR)/data"}, {"OTHER", "$(DATA)/x $(NO) $$(DATA)"},
+      {"VODA_WORKER", "7"}, {"METRICS_DIR", "/metrics"},      {"PET_MAX_RESTARTS", "3"}};
+  job.spec.worker.args[0] = "echo $(OTHER) $$HOME; " + job.spec.worker.args[0];
+  cluster->AddJob(job, false);
+  cluster->Run();
+  ASSERT_EQ(cluster.Do(ActionKind::kStart, job.name, "ab"), "done");
+  std::map<std::string, std::string> env;
+  for (const std::string& line : Lines(work() + "/env.1", 1))
+    env[line.substr(0, line.find('='))] = line.substr(line.find('=') + 1);
+  const std::string endpoint = env["PET_RDZV_ENDPOINT"];
+  EXPECT_TRUE(endpoint.starts_with("127.0.0.1:"));
+  for (const char* const by_shell : {"PWD", "_", "SHLVL", "OLDPWD"}) env.erase(by_shell);
+  for (const char* const by_user : {"HOME", "USER"}) EXPECT_EQ(env.erase(by_user), 1U);
+  const std::map<std::string, std::string> expected = {
+      {"PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"},
+      {"LANG", "C.UTF-8"},
+      {"TMPDIR", "/tmp"},
+      {"PYTHONUNBUFFERED", "1"},
+      {"JOB_NAME", job.name},
+      {"METRICS_DIR", jobs() + "/1/metrics"},
+      {"VODA_JOB_ID", "1"},
+      {"VODA_JOB_DIR", work()},
+      {"VODA_WORKER", "1"},
+      {"VODA_NODE", "b"},
+      {"VODA_PROGRESS_URL", "http://127.0.0.1:1/api/v1/jobs/" + job.name + "/progress"},
+      {"VODA_PROGRESS_TOKEN", "secret"},
+      {"CUDA_VISIBLE_DEVICES", ""},
+      {"PET_NNODES", "2:4"},
+      {"PET_NPROC_PER_NODE", "1"},
+      {"PET_RDZV_BACKEND", "c10d"},
+      {"PET_RDZV_ENDPOINT", endpoint},
+      {"PET_RDZV_ID", job.name + "-1"},
+      {"PET_RDZV_CONF", "last_call_timeout=1,is_host=0"},
+      {"PET_MAX_RESTARTS", "3"},
+      {"TORCH_DISABLE_SHARE_RDZV_TCP_STORE", "1"},
+      {"DATA", work() + "/data"},
+      {"OTHER", work() + "/data/x $(NO) $(DATA)"},
+  };
+  EXPECT_EQ(env, expected);
+  ASSERT_FALSE(Lines(work() + "/env.0", 1).empty());
+  const std::string zero = Slurp(work() + "/env.0");
+  EXPECT_NE(zero.find("PET_RDZV_CONF=last_call_timeout=1,is_host=1\n"), std::string::npos);
+  EXPECT_NE(zero.find("PET_RDZV_ENDPOINT=" + endpoint + "\n"), std::string::npos);
+  EXPECT_TRUE(local::Exists(jobs() + "/1/metrics"));
+}
+
+TEST_F(LocalClusterTest, EachWorkerSeesItsOwnDevices) {
+  TestCluster cluster(jobs());
+  cluster->AddNode("a", {3, 1, 2, 0});
+  LocalJob job = ShellJob("job", "echo $CUDA_VISIBLE_DEVICES > $VODA_JOB_DIR/$VODA_WORKER; exec sleep 1000");
+  job.spec.gpus_per_worker = 2;
+  cluster->AddJob(job, false);
+  LocalJob other = job;
+  other.id = 2;
+  other.name = "other";
+  cluster->AddJob(other, false);
+  cluster->Run();
+  ASSERT_EQ(cluster.Do(ActionKind::kStart, "job", "aa"), "done");
+  EXPECT_EQ(Lines(work() + "/0", 1), Strings{"0,1"});
+  EXPECT_EQ(Lines(work() + "/1", 1), Strings{"2,3"});
+  EXPECT_EQ(cluster.Do(ActionKind::kStart, "other", "a"), "node a has 0 free GPUs, 2 are needed");
+  ASSERT_EQ(cluster.Do(ActionKind::kShrink, "job", "a"), "done");
+  ASSERT_EQ(cluster.Do(ActionKind::kStart, "other", "a"), "done");
+  EXPECT_EQ(Lines(work(2) + "/0", 1), Strings{"2,3"});
+}
+
+TEST_F(LocalClusterTest, WorkerZeroDecidesWhenTheJobIsComplete) {
+  TestCluster cluster(jobs());
+  LocalJob job = ShellJob(
+      "job", "[ $VODA_WORKER = 0 ] || exec sleep 1000; while [ ! -e $VODA_JOB_DIR/go ]; do sleep 0.05; done");
+  job.spec.grace_seconds = 1;
+  cluster->AddJob(job, false);
+  cluster->Run();
+  ASSERT_EQ(cluster.Do(ActionKind::kStart, "job", "ab"), "done");
+  ASSERT_TRUE(local::ReplaceFile(work() + "/go", "", 0600, local::Durable::kNo));
+  EXPECT_EQ(cluster.End("job"), "completed");
+  EXPECT_EQ(Workers(), Strings{});
+  EXPECT_EQ(cluster.Count<WorkersObserved>(), 0);
+}
+
+TEST_F(LocalClusterTest, AJobThatIsDoneAtOnceIsComplete) {
+  TestCluster cluster(jobs());
+  cluster->AddJob(ShellJob("job", "true"), false);
+  cluster->Run();
+  cluster.Order(ActionKind::kStart, "job", "ab");
+  EXPECT_EQ(cluster.End("job"), "completed");
+  EXPECT_EQ(cluster.Count<ActionFailed>(), 0);
+}
+
+TEST_F(LocalClusterTest, AFailedStartLeavesNothingAndCounts) {
+  TestCluster cluster(jobs());
+  LocalJob job = ShellJob("job", "[ $VODA_WORKER = 1 ] || exec sleep 1000; echo broken; exit 3");
+  job.spec.backoff_limit = 1;
+  cluster->AddJob(job, false);
+  cluster->Run();
+  EXPECT_EQ(cluster.Do(ActionKind::kStart, "job", "ab"),
+            "worker 1 exited with code 3 (at its start): broken");
+  EXPECT_EQ(Workers(), Strings{});
+  EXPECT_EQ(cluster->Failures("job"), 1);
+  EXPECT_EQ(cluster.Notices(LocalNotice::Kind::kWorkerFailed), 1);  // said before the action's outcome
+  cluster.Order(ActionKind::kStart, "job", "ab");
+  EXPECT_EQ(cluster.End("job"), "worker 1 exited with code 3 (failure 2, backoffLimit 1): broken");
+  EXPECT_EQ(Workers(), Strings{});
+}
+
+TEST_F(LocalClusterTest, AJobThatExitsAtOnceForEverFails) {
+  TestCluster cluster(jobs());
+  LocalJob job = ShellJob("job", "echo try >> $VODA_JOB_DIR/tries; exit 1", 1, 1);
+  job.spec.backoff_limit = 3;
+  cluster->AddJob(job, false);
+  cluster->Run();
+  for (int i = 0; i < 4; ++i) cluster.Order(ActionKind::kStart, "job", "a");
+  EXPECT_EQ(cluster.End("job"), "worker 0 exited with code 1 (failure 4, backoffLimit 3)");
+  EXPECT_EQ(Slurp(work() + "/tries"), "try\ntry\ntry\ntry\n");
+}
+
+TEST_F(LocalClusterTest, AProgramThatDoesNotExistSaysSo) {
+  TestCluster cluster(jobs());
+  LocalJob job = ShellJob("job", "");
+  job.spec.worker.command = {"/no/such/program"};
+  job.spec.restart_policy = RestartPolicy::kNo;
+  cluster->AddJob(job, false);
+  cluster->Run();
+  cluster.Order(ActionKind::kStart, "job", "a");
+  EXPECT_EQ(cluster.End("job"),
+            "worker 0 exited with code 127 (restartPolicy Never): voda: cannot run /no/such/program: No such "
+            "file or "
+            "directory");
+}
+
+TEST_F(LocalClusterTest, AFailedGrowLeavesTheJobAsItWas) {
+  TestCluster cluster(jobs());
+  cluster->AddJob(ShellJob("job", "[ $VODA_WORKER = 2 ] && exit 4; exec sleep 1000"), false);
+  cluster->Run();
+  ASSERT_EQ(cluster.Do(ActionKind::kStart, "job", "aa"), "done");
+  EXPECT_EQ(cluster.Do(ActionKind::kGrow, "job", "aabb"), "worker 2 exited with code 4 (at its start)");
+  EXPECT_EQ(Workers(), (Strings{"0", "1"}));
+  EXPECT_EQ(cluster->Failures("job"), 0);  // the effect of a change
+  EXPECT_EQ(cluster.Count<WorkersObserved>(), 0);
+}
+
+TEST_F(LocalClusterTest, ALostWorkerIsObservedAndRepaired) {
+  TestCluster cluster(jobs(), 0.01);
+  cluster->AddJob(ShellJob("job", "echo $$$$ > $VODA_JOB_DIR/pid.$VODA_WORKER; exec sleep 1000"), false);
+  cluster->Run();
+  ASSERT_EQ(cluster.Do(ActionKind::kStart, "job", "abb"), "done");
+  Kill(Pid(1));
+  ASSERT_TRUE(WaitFor([&] { return cluster.Observed("job") == "a-b"; }));
+  EXPECT_EQ(cluster->Failures("job"), 1);
+  EXPECT_EQ(cluster.Do(ActionKind::kMove, "job", "abb"), "done");
+  EXPECT_EQ(Workers(), (Strings{"0", "1", "2"}));
+  EXPECT_TRUE(WaitFor([&] { return cluster.Notices(LocalNotice::Kind::kWorkerRestarted) == 1; }));
+}
+
+TEST_F(LocalClusterTest, TheLossOfWorkerZeroStopsAllAndCountsOnce) {
+  TestCluster cluster(jobs());
+  cluster->AddJob(
+      ShellJob(
+          "job",
+          "trap 'exit 9' TERM; echo $$$$ > $VODA_JOB_DIR/pid.$VODA_WORKER; while :; do sleep 0.05; done"),
+      false);
+  cluster->Run();
+  ASSERT_EQ(cluster.Do(ActionKind::kStart, "job", "abb"), "done");
+  Kill(Pid(0));
+  ASSERT_TRUE(WaitFor([&] { return cluster.Observed("job").empty(); }));
+  EXPECT_EQ(Workers(), Strings{});
+  EXPECT_EQ(cluster->Failures("job"), 1);
+  EXPECT_EQ(cluster.Do(ActionKind::kStart, "job", "ab"), "done");
+}
+
+TEST_F(LocalClusterTest, AFailureThatTakesWorkerZeroAlongCountsOnce) {
+  TestCluster cluster(jobs());
+  cluster->AddJob(ShellJob("job",
+                           "[ $VODA_WORKER = 1 ] && sleep 0.6 && touch $VODA_JOB_DIR/down && exit 1; "
+                           "while [ ! -e $VODA_JOB_DIR/down ]; do sleep 0.05; done; sleep 0.3; exit 2"),
+                  false);
+  cluster->Run();
+  ASSERT_EQ(cluster.Do(ActionKind::kStart, "job", "abb"), "done");
+  ASSERT_TRUE(WaitFor([&] { return cluster.Observed("job").empty(); }));
+  EXPECT_EQ(cluster->Failures("job"), 1);
+}
+
+TEST_F(LocalClusterTest, FailuresRightAfterAChangeDoNotCount) {
+  TestCluster cluster(jobs());
+  cluster->AddJob(ShellJob("job", "echo $$$$ > $VODA_JOB_DIR/pid.$VODA_WORKER; exec sleep 1000"), false);
+  cluster->Run();
+  ASSERT_EQ(cluster.Do(ActionKind::kStart, "job", "aaa"), "done");
+  ASSERT_EQ(cluster.Do(ActionKind::kShrink, "job", "aa"), "done");
+  Kill(Pid(1));
+  ASSERT_TRUE(WaitFor([&] { return cluster.Observed("job") == "a-"; }));
+  EXPECT_EQ(cluster->Failures("job"), 0);
+}
+
+TEST_F(LocalClusterTest, AWorkerThatEndsWellBeforeWorkerZeroIsNotLost) {
+  TestCluster cluster(jobs());
+  cluster->AddJob(ShellJob("job", "[ $VODA_WORKER = 1 ] || sleep 3"), false);
+  cluster->Run();
+  EXPECT_EQ(cluster.Do(ActionKind::kStart, "job", "aa"), "done");
+  EXPECT_EQ(cluster.End("job"), "completed");
+  EXPECT_EQ(cluster.Count<WorkersObserved>(), 0);
+}
+
+TEST_F(LocalClusterTest, AFailureJustBeforeWorkerZeroEndsWellIsNone) {
+  TestCluster cluster(jobs());
+  LocalJob job = ShellJob("job", "sleep 0.6; [ $VODA_WORKER = 1 ] && exit 1; sleep 1");
+  job.spec.restart_policy = RestartPolicy::kNo;
+  cluster->AddJob(job, false);
+  cluster->Run();
+  EXPECT_EQ(cluster.Do(ActionKind::kStart, "job", "aa"), "done");
+  EXPECT_EQ(cluster.End("job"), "completed");
+}
+
+TEST_F(LocalClusterTest, AWorkerThatIgnoresSigtermAndForksIsGoneWhenTheShrinkIsDone) {
+  TestCluster cluster(jobs());
+  LocalJob job = ShellJob("job",
+                          "setsid sleep 1000 & setsid sh -c \"trap '' TERM; while :; do sleep 0.05; done\" & "
+                          "trap '' TERM; while :; do sleep 0.05; done");
+  job.spec.grace_seconds = 1;
+  cluster->AddJob(job, false);
+  cluster->Run();
+  ASSERT_EQ(cluster.Do(ActionKind::kStart, "job", "aa"), "done");
+  ASSERT_EQ(cluster.Do(ActionKind::kShrink, "job", "a"), "done");
+  for (const std::string& number : Workers()) EXPECT_EQ(number, "0");
+  ASSERT_EQ(cluster.Do(ActionKind::kHalt, "job", ""), "done");
+  EXPECT_EQ(Workers(), Strings{});
+  EXPECT_EQ(cluster->Failures("job"), 0);
+}
+
+TEST_F(LocalClusterTest, AKilledShimIsALostWorkerAndNothingOfItStays) {
+  TestCluster cluster(jobs(), 0.01);
+  cluster->AddJob(ShellJob("job", "setsid sleep 1000 & exec sleep 1000"), false);
+  cluster->Run();
+  ASSERT_EQ(cluster.Do(ActionKind::kStart, "job", "aa"), "done");
+  const std::string folder = jobs() + "/1/w1-1";
+  const std::string lock = Slurp(folder + "/lock");
+  ASSERT_TRUE(lock.starts_with("pid ")) << lock;
+  Kill(static_cast<pid_t>(std::stol(lock.substr(4))));
+  ASSERT_TRUE(WaitFor([&] { return cluster.Observed("job") == "a-"; }));
+  for (const std::string& number : Workers()) EXPECT_EQ(number, "0");
+  EXPECT_EQ(cluster->Failures("job"), 1);
+}
+
+TEST_F(LocalClusterTest, ForgettingStopsAndErasingRemoves) {
+  TestCluster cluster(jobs());
+  cluster->AddJob(ShellJob("job", "echo hello; exec sleep 1000"), false);
+  cluster->Run();
+  ASSERT_EQ(cluster.Do(ActionKind::kStart, "job", "aa"), "done");
+  cluster->ForgetJob("job");
+  EXPECT_TRUE(WaitFor([&] { return Workers().empty(); }));
+  EXPECT_EQ(cluster.Count<JobFailed>() + cluster.Count<WorkersObserved>(), 0);
+  const Strings files = cluster->LogFiles(1, 1);
+  ASSERT_EQ(files.size(), 1U);
+  EXPECT_EQ(Slurp(files[0]), "hello\n");
+  cluster->EraseJob(1);
+  EXPECT_TRUE(WaitFor([&] { return !local::Exists(jobs() + "/1"); }));
+  EXPECT_EQ(cluster->LogFiles(1, 1), Strings{});
+}
+
+TEST_F(LocalClusterTest, LogsOfEveryStartAreKeptUpToALimit) {
+  TestCluster cluster(jobs());
+  LocalJob job = ShellJob("job", "echo $PET_RDZV_ID; exit 1");
+  job.spec.backoff_limit = 100;
+  cluster->AddJob(job, false);
+  cluster->Run();
+  for (int i = 0; i < 14; ++i) ASSERT_NE(cluster.Do(ActionKind::kStart, "job", "a"), "done");
+  const Strings files = cluster->LogFiles(1, 0);
+  // Judged ones are pruned at the next start.
+  EXPECT_EQ(files.size(), 11U);
+  EXPECT_EQ(Slurp(files.back()), "job-14\n");
+  EXPECT_EQ(Slurp(files.front()), "job-4\n");
+  EXPECT_EQ(cluster->Failures("job"), 14);
+}
+
+TEST_F(LocalClusterTest, LeavesNoFilesOpenAndNoZombies) {
+  TestCluster cluster(jobs());
+  cluster->AddJob(ShellJob("job", kSleep), false);
+  cluster->Run();
+  ASSERT_EQ(cluster.Do(ActionKind::kStart, "job", "a"), "done");
+  ASSERT_EQ(cluster.Do(ActionKind::kHalt, "job", ""), "done");
+  const std::size_t open = local::ListFolder("/proc/self/fd").size();
+  for (int i = 0; i < 5; ++i) {
+    ASSERT_EQ(cluster.Do(ActionKind::kStart, "job", "abc"), "done");
+    ASSERT_EQ(cluster.Do(ActionKind::kHalt, "job", ""), "done");
+  }
+  EXPECT_EQ(local::ListFolder("/proc/self/fd").size(), open);
+  for (const local::Process& process : local::AllProcesses()) EXPECT_NE(process.parent, ::getpid());
+}
+
+TEST_F(LocalClusterTest, OneClusterToAFolder) {
+  TestCluster first(jobs());
+  TestCluster second(jobs());
+  EXPECT_EQ(second.error(), "another Voda uses " + jobs() + "; stop it first");
+}
+
+// An MPIJob's launcher: keeps as many processes with a HOROVOD_RANK as the discovery script says.
+const char* const kLauncher = R"(
+import os, subprocess, sys, time
+script, ranks = sys.argv[1], []
+while not os.path.exists(os.environ['VODA_JOB_DIR'] + '/stop'):
+    wanted = int(subprocess.check_output([script]).decode().strip().split(':')[1])
+    while len(ranks) < wanted:
+        env = dict(os.environ, HOROVOD_RANK=str(len(ranks)))
+        # Each with a child of its own, as a data loader.
+        ranks.append(subprocess.Popen(['/bin/sh', '-c', 'sleep 1000 & wait'], env=env, start_new_session=True))
+    while len(ranks) > wanted and not os.path.exists(os.environ['VODA_JOB_DIR'] + '/stubborn'):
+        rank = ranks.pop()
+        os.killpg(rank.pid, 9)
+        rank.wait()
+    time.sleep(0.05)
+)";
+
+LocalJob MpiJob() {
+  LocalJob job = ShellJob("mpi", "");
+  job.spec.kind = JobKind::kMpiJob;
+  job.spec.slots_per_worker = 2;
+  job.spec.grace_seconds = 1;
+  job.spec.launcher.emplace();
+  job.spec.launcher->command = {"/usr/bin/python3", "-c", kLauncher, "/etc/mpi/discover_hosts.sh"};
+  job.spec.launcher->env = {{"SCRIPT", "x=/etc/mpi/discover_hosts.sh,/etc/mpi/discover_hosts.sh.old"}};
+  return job;
+}
+
+int Ranks(const std::string& folder) {
+  int count = 0;
+  for (const local::Process& process : local::AllProcesses()) {
+    const std::string environment = local::EnvironmentOf(process.pid);
+    const auto work = local::Lookup(environment, "VODA_JOB_DIR");
+    const bool ours = work && work->starts_with(folder + "/") && local::Lookup(environment, "HOROVOD_RANK");
+    if (ours && !process.zombie) ++count;
+  }
+  return count / 2;
+}
+
+TEST_F(LocalClusterTest, AnMpiJobFollowsItsListOfHosts) {
+  TestCluster cluster(jobs());
+  cluster->AddJob(MpiJob(), false);
+  cluster->Run();
+  ASSERT_EQ(cluster.Do(ActionKind::kStart, "mpi", "ab"), "done");
+  EXPECT_TRUE(WaitFor([&] { return Ranks(jobs()) == 4; }));
+  ASSERT_EQ(cluster.Do(ActionKind::kGrow, "mpi", "abc"), "done");
+  EXPECT_TRUE(WaitFor([&] { return Ranks(jobs()) == 6; }));
+  ASSERT_EQ(cluster.Do(ActionKind::kShrink, "mpi", "a"), "done");
+  EXPECT_LE(Ranks(jobs()), 2);
+  ASSERT_EQ(cluster.Do(ActionKind::kMove, "mpi", "c"), "done");
+  ASSERT_EQ(cluster.Do(ActionKind::kHalt, "mpi", ""), "done");
+  EXPECT_EQ(Workers(), Strings{});
+  // Completion.
+  ASSERT_EQ(cluster.Do(ActionKind::kStart, "mpi", "a"), "done");
+  ASSERT_TRUE(local::ReplaceFile(work() + "/stop", "", 0600, local::Durable::kNo));
+  EXPECT_EQ(cluster.End("mpi"), "completed");
+  EXPECT_EQ(Workers(), Strings{});
+}
+
+TEST_F(LocalClusterTest, TheOperatorsScriptIsReplacedByOurs) {
+  TestCluster cluster(jobs());
+  LocalJob job = MpiJob();
+  job.spec.launcher->command = {"/bin/sh", "-c",
+                                "env > $VODA_JOB_DIR/env; /etc/mpi/discover_hosts.sh; exec sleep 1000"};
+  cluster->AddJob(job, false);
+  cluster->Run();
+  ASSERT_EQ(cluster.Do(ActionKind::kStart, "mpi", "abc"), "done");
+  const std::string script = jobs() + "/1/discover_hosts.sh";
+  EXPECT_EQ(Lines(cluster->LogFiles(1, 0)[0], 1), Strings{"localhost:6"});
+  const std::string env = Slurp(work() + "/env");
+  EXPECT_NE(env.find("\nVODA_DISCOVER_HOSTS=" + script + "\n"), std::string::npos);
+  EXPECT_NE(env.find("\nSCRIPT=x=" + script + ",/etc/mpi/discover_hosts.sh.old\n"), std::string::npos) << env;
+  EXPECT_EQ(env.find("PET_"), std::string::npos);
+}
+
+TEST_F(LocalClusterTest, ALostLauncherIsAFailure) {
+  TestCluster cluster(jobs());
+  LocalJob job = MpiJob();
+  job.spec.launcher->command = {"/bin/sh", "-c", "sleep 1; exit 5"};
+  cluster->AddJob(job, false);
+  cluster->Run();
+  ASSERT_EQ(cluster.Do(ActionKind::kStart, "mpi", "abc"), "done");
+  EXPECT_TRUE(WaitFor([&] { return cluster.Observed("mpi").empty(); }));
+  EXPECT_EQ(cluster->Failures("mpi"), 1);
+  EXPECT_FALSE(local::Exists(jobs() + "/1/seats"));
+}
+
+}  // namespace
+
+}  // namespace voda

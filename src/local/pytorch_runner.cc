@@ -1,0 +1,337 @@
+// PyTorchJob: one process per worker. Worker 0 hosts the rendezvous and its end decides: without it the
+// others have nobody to meet, so its loss stops them all, and its start makes a new incarnation.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <limits>
+#include <map>
+#include <utility>
+
+#include "base/log.h"
+#include "local/files.h"
+#include "local/job_runner.h"
+
+namespace voda::local {
+
+namespace {
+
+constexpr double kForever = std::numeric_limits<double>::infinity();
+// Agents end within seconds of each other. The end of another is only judged when worker 0 has had the time
+// to end well, too.
+constexpr double kAfterFailure = 5;
+constexpr double kAfterSuccess = 60;
+// So often a worker that ended well before worker 0 is started again; then it has done its part.
+constexpr int kEarlyMax = 3;
+
+class PyTorchRunner final : public JobRunner {
+ public:
+  PyTorchRunner(Machine& machine, LocalJob job) : JobRunner(machine, std::move(job)) {}
+
+  std::vector<int> HeldDevices(const std::string& node) const override {
+    std::vector<int> held;
+    for (const auto& [number, worker] : workers_.live()) {
+      const auto& spec = worker.start.spec;
+      if (spec && spec->node == node) held.insert(held.end(), spec->devices.begin(), spec->devices.end());
+    }
+    return held;
+  }
+
+ protected:
+  std::string Title(int worker) const override {
+    return worker == 0 && job_.spec.master ? "the master" : fmt::format("worker {}", worker);
+  }
+
+  std::vector<std::string> Actual() const override {
+    std::vector<std::string> seats;
+    const auto sit = [&](int number, const StartRecord& start) {
+      const auto at = static_cast<std::size_t>(number);
+      if (seats.size() <= at) seats.resize(at + 1);
+      if (start.spec) seats[at] = start.spec->node;
+    };
+    for (const auto& [number, worker] : workers_.live()) sit(number, worker.start);
+    for (const auto& [number, pending] : pending_) {
+      if (pending.seated) sit(number, pending.start);
+    }
+    if (!seats.empty() && seats.size() < believed_.size()) seats.resize(believed_.size());
+    return seats;
+  }
+
+  // Those that ended while nobody looked and worker 0 goes on: they keep their seats until they are judged,
+  // as they would have under a Voda that was there.
+  void OnAdopted() override {
+    adopted_ = true;
+    if (workers_.Find(0) == nullptr) return;
+    const double now = BootTime();
+    std::vector<StartRecord> rest;
+    for (StartRecord& start : std::exchange(found_, {})) {
+      const bool waits = start.worker != 0 && start.spec &&
+                         start.spec->incarnation == workers_.last_incarnation() && !start.verdict &&
+                         start.exit && !start.exit->asked && workers_.Find(start.worker) == nullptr;
+      if (waits) {
+        OnEnd(std::move(start), now);
+      } else {
+        rest.push_back(std::move(start));
+      }
+    }
+    found_ = std::move(rest);
+  }
+
+  void OnEnd(StartRecord start, double now) override {
+    const bool success = start.exit->success();
+    if (start.worker == 0 && success) {
+      Close(start, {Verdict::Kind::kCompleted, 0});
+      DropPending();
+      Complete(now);
+      return;
+    }
+    if (!success && order_ && order_->started.contains(start.serial)) {
+      // Judged at once: nothing else is known to be under way.
+      if (order_->failed.empty()) order_->failed = Message(start, "at its start");
+      // A worker that the job never had is not missing.
+      if (static_cast<std::size_t>(start.worker) < believed_.size()) lost_.insert(start.worker);
+      if (Judged(start, now) && start.worker == 0) DropPending();
+      return;
+    }
+    if (start.worker == 0) {
+      // Whoever failed first is to blame.
+      while (!pending_.empty() && running()) JudgeOne(FirstPending(), now);
+      if (running() && Judged(start, now)) Collapse(fmt::format("worker 0 {}", Describe(*start.exit)));
+      return;
+    }
+    const bool may_be_done = Rigid(job_.spec) || early_ >= kEarlyMax;
+    const double patience = !success ? kAfterFailure : may_be_done ? kForever : kAfterSuccess;
+    const int number = start.worker;
+    const auto at =
+        pending_.insert_or_assign(number, Pending{std::move(start), now + patience, !looking_back_});
+    if (collapse_) JudgeOne(at.first, now);  // worker 0 has ended
+  }
+
+  bool Consider(double now) override {
+    // Gone unless it was vacated; also where a Voda that was killed had asked only some of them to stop.
+    const bool vacated = !std::exchange(adopted_, false) && !believed_.empty() && believed_[0].empty();
+    if (!workers_.live().empty() && workers_.Find(0) == nullptr && !order_ && !vacated && !collapse_)
+      Collapse("worker 0 is gone");
+    JudgePending(now);
+    if (!running()) return false;
+    if (!collapse_) return true;
+    workers_.StopAll(now);
+    if (!workers_.live().empty()) return false;
+    collapse_ = false;
+    if (order_ && order_->kind != ActionKind::kHalt)
+      Failed(order_->failed.empty() ? collapse_reason_ : order_->failed);
+    return true;
+  }
+
+  bool Step(double now) override {
+    Order& order = *order_;
+    if (!order.failed.empty()) {
+      bool left = false;
+      for (const auto& [number, worker] : workers_.live()) {
+        if (!order.started.contains(worker.start.serial)) continue;
+        workers_.Stop(number, now);
+        left = true;
+      }
+      return !left && Failed(order.failed);
+    }
+    if (order.started.empty() && !order.whole && Outside(order)) {
+      order.whole = true;
+      order.first_new = workers_.next_serial();
+    }
+    const bool takes = !Releases(order.kind) || order.whole;
+    if (order.started.empty()) {
+      if (takes && PendingDecides()) return false;
+      for (auto at = pending_.begin(); at != pending_.end();) {
+        const auto next = std::next(at);
+        if (takes || SeatIn(order, at->first).empty()) DropPending(at);
+        at = next;
+      }
+      if (takes && !order.whole) ConsiderWhole(order);
+    }
+    bool waiting = false;
+    for (const auto& [number, worker] : workers_.live()) {
+      if (Stays(order, number, worker)) continue;
+      workers_.Stop(number, now);
+      waiting = true;
+    }
+    if (waiting) return false;
+    if (takes && !StartMissing(order)) return Step(now);
+    return Settled(now) && Done(now);
+  }
+
+  double NextOfKind(double now) const override {
+    double next = kForever;
+    for (const auto& [number, pending] : pending_) {
+      if (pending.judge_at > now) next = std::min(next, pending.judge_at);
+    }
+    return next;
+  }
+
+ private:
+  struct Pending {
+    StartRecord start;
+    double judge_at = 0;
+    bool seated = true;  // for the scheduler it still holds its seat
+  };
+  using PendingMap = std::map<int, Pending>;
+
+  static std::string SeatIn(const Order& order, int number) {
+    const auto at = static_cast<std::size_t>(number);
+    return at < order.seats.size() ? order.seats[at] : std::string();
+  }
+
+  static bool Stays(const Order& order, int number, const Worker& worker) {
+    if (worker.stopping || (order.whole && worker.start.serial < order.first_new)) return false;
+    return worker.start.spec && !worker.start.spec->node.empty() &&
+           worker.start.spec->node == SeatIn(order, number);
+  }
+
+  // Whether the new size is not one that worker 0 was told of: the job's limits changed since it was started.
+  bool Outside(const Order& order) const {
+    const Worker* root = workers_.Find(0);
+    if (root == nullptr || order.seats.empty() || order.seats[0].empty()) return false;
+    const auto& own = job_.spec.worker.env;  // a job that says so itself means it
+    if (std::any_of(own.begin(), own.end(), [](const EnvVar& v) { return v.name == "PET_NNODES"; }))
+      return false;
+    for (const EnvVar& variable : root->start.spec->env) {
+      if (variable.name != "PET_NNODES") continue;
+      int min = 0;
+      const char* const end = variable.value.data() + variable.value.size();
+      const auto [colon, code] = std::from_chars(variable.value.data(), end, min);
+      int max = min;
+      if (code == std::errc() && colon != end) std::from_chars(colon + 1, end, max);
+      const int size = static_cast<int>(order.seats.size());
+      const bool told = size >= min && size <= max;
+      // Only where another start would tell it better.
+      return !told && size >= job_.spec.min && size <= job_.spec.max;
+    }
+    return false;
+  }
+
+  // Worker 0 cannot be started beside others, and a job that keeps its size only as a whole, unless those
+  // that run still wait for the rest of their start.
+  void ConsiderWhole(Order& order) {
+    if (workers_.live().empty()) return;
+    const bool rigid = Rigid(job_.spec);
+    bool whole = false;
+    for (int number = 0; number < static_cast<int>(order.seats.size()); ++number) {
+      const Worker* worker = workers_.Find(number);
+      if (SeatIn(order, number).empty() || (worker != nullptr && Stays(order, number, *worker))) continue;
+      whole = whole || number == 0 || (rigid && (worker != nullptr || lost_.contains(number) || Ran(number)));
+    }
+    order.whole = whole;
+    order.first_new = workers_.next_serial();
+  }
+
+  // Whether a worker was started in the present incarnation, and is gone.
+  bool Ran(int number) const {
+    for (const StartRecord& start : workers_.folder().Starts()) {
+      if (start.worker == number && start.spec && start.spec->incarnation == workers_.last_incarnation() &&
+          !(start.verdict && start.verdict->kind == Verdict::Kind::kLost))
+        return true;
+    }
+    return false;
+  }
+
+  // Ascending, so that what a crash leaves is a job of fewer workers. False: the order failed.
+  bool StartMissing(Order& order) {
+    for (int number = 0; number < static_cast<int>(order.seats.size()); ++number) {
+      const std::string node = SeatIn(order, number);
+      if (node.empty() || workers_.Find(number) != nullptr) continue;
+      if (pending_.contains(number)) continue;  // started by this order, and it ended well
+      if (const Status started = StartOne(order, number, node); !started) {
+        order.failed = started.error().message;
+        return false;
+      }
+    }
+    return true;
+  }
+
+  Status StartOne(const Order& order, int number, const std::string& node) {
+    Seat seat{.worker = number, .node = node};
+    auto devices = machine_.FreeDevices(node, job_.spec.gpus_per_worker);
+    if (!devices) return devices.error();
+    seat.devices = std::move(devices->indices);
+    seat.has_devices = devices->known;
+    const Worker* root = workers_.Find(0);
+    if (root == nullptr) {
+      const auto port = machine_.FreePort();
+      if (!port) return port.error();
+      seat.port = *port;
+      seat.incarnation = workers_.last_incarnation() + 1;
+    } else {
+      seat.port = root->start.spec->port;
+      seat.incarnation = root->start.spec->incarnation;
+    }
+    const bool master = number == 0 && job_.spec.master;
+    seat.memory_bytes = master ? job_.spec.master->memory_bytes : job_.spec.worker.memory_bytes;
+    const bool anew = order.kind == ActionKind::kStart || order.whole;
+    return Start(seat, anew ? "start" : lost_.contains(number) ? "repair" : std::string(Name(order.kind)));
+  }
+
+  void Collapse(std::string reason) {
+    collapse_ = true;
+    collapse_reason_ = std::move(reason);
+    DropPending();
+  }
+
+  bool PendingDecides() const {
+    return std::any_of(pending_.begin(), pending_.end(),
+                       [](const auto& entry) { return entry.second.judge_at < kForever; });
+  }
+
+  void JudgePending(double now) {
+    for (auto at = pending_.begin(); at != pending_.end() && running();) {
+      const auto next = std::next(at);
+      if (now >= at->second.judge_at) {
+        const bool failed = !at->second.start.exit->success();
+        const std::string how = fmt::format("worker {} {}", at->first, Describe(*at->second.start.exit));
+        JudgeOne(at, now);
+        if (failed && running() && Rigid(job_.spec)) return Collapse(how);
+      }
+      at = next;
+    }
+  }
+
+  PendingMap::iterator FirstPending() {
+    return std::min_element(pending_.begin(), pending_.end(), [](const auto& a, const auto& b) {
+      return a.second.start.exit->ended < b.second.start.exit->ended;
+    });
+  }
+
+  void JudgeOne(PendingMap::iterator at, double now) {
+    const StartRecord start = std::move(at->second.start);
+    pending_.erase(at);
+    lost_.insert(start.worker);
+    if (start.exit->success()) {
+      ++early_;
+      Close(start, {Verdict::Kind::kEarly, 0});
+    } else {
+      Judged(start, now);
+    }
+  }
+
+  // Nothing depends on how they ended any more.
+  void DropPending(PendingMap::iterator at) {
+    const bool success = at->second.start.exit->success();
+    Close(at->second.start, {success ? Verdict::Kind::kEarly : Verdict::Kind::kDisturbed, 0});
+    pending_.erase(at);
+  }
+  void DropPending() {
+    while (!pending_.empty()) DropPending(pending_.begin());
+  }
+
+  int early_ = 0;
+  bool adopted_ = false;
+  bool collapse_ = false;  // all workers are being stopped, for worker 0 is gone
+  std::string collapse_reason_;
+  PendingMap pending_;  // workers other than 0 that ended, until worker 0 has had time to end, too
+};
+
+}  // namespace
+
+std::unique_ptr<JobRunner> MakePyTorchRunner(Machine& machine, LocalJob job) {
+  return std::make_unique<PyTorchRunner>(machine, std::move(job));
+}
+
+}  // namespace voda::local

@@ -1,0 +1,328 @@
+#include "local/shim.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "local/files.h"
+#include "local/log_sink.h"
+#include "local/memory_group.h"
+#include "local/proc.h"
+#include "local/records.h"
+
+extern char** environ;  // NOLINT: POSIX
+
+namespace voda {
+
+namespace local {
+
+namespace {
+
+constexpr std::size_t kSpecBytes = std::size_t{64} << 20;
+constexpr double kRest = 2;     // seconds that descendants get once the worker itself has ended
+constexpr double kLook = 0.05;  // how often they are looked after then
+constexpr int kExitTries = 20;  // to record the end on a disk that is full, one a second
+constexpr int kCannotRun = 127;
+constexpr std::size_t kLastWords = std::size_t{1} << 20;  // bytes still read once all are gone
+
+bool WriteLock(const LockRecord& record) {
+  const std::string text = Encode(record);
+  return ::pwrite(kLockFd, text.data(), text.size(), 0) == static_cast<ssize_t>(text.size());
+}
+
+// All to their defaults. By the system call: the library keeps two signals to itself and has posix_spawn
+// ignore them, and what is ignored stays so across exec.
+void ResetSignals() {
+  const unsigned long by_default[8] = {};
+  constexpr std::size_t kSetBytes = 8;
+  for (int number = 1; number <= 64; ++number)
+    ::syscall(SYS_rt_sigaction, number, by_default, nullptr, kSetBytes);
+}
+
+// In the child, between fork and exec.
+[[noreturn]] void RunWorker(const WorkerSpec& spec, const MemoryGroup* group, pid_t shim, int output) {
+  ::setpgid(0, 0);
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (::getppid() != shim) ::_exit(kCannotRun);
+  ::dup2(output, STDOUT_FILENO);
+  ::dup2(output, STDERR_FILENO);
+  ResetSignals();
+  sigset_t none;
+  sigemptyset(&none);
+  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+  ::umask(022);
+  // When memory runs out on the machine, a worker goes before Voda.
+  const Fd score(::open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC));
+  if (score.ok()) WriteAll(score.get(), "500");
+  const auto fail = [](const std::string& what, int code) {
+    WriteAll(STDERR_FILENO, fmt::format("voda: {}: {}\n", what, std::strerror(code)));
+    ::_exit(kCannotRun);
+  };
+  if (group != nullptr && !group->Join()) fail("cannot join the cgroup", errno);
+  if (::chdir(spec.working_dir.c_str()) != 0)
+    fail(fmt::format("cannot enter the working directory {}", spec.working_dir), errno);
+
+  std::vector<char*> arguments;
+  for (const std::string& argument : spec.argv) arguments.push_back(const_cast<char*>(argument.c_str()));
+  arguments.push_back(nullptr);
+  std::vector<std::string> pairs;
+  for (const EnvVar& variable : spec.env) pairs.push_back(variable.name + "=" + variable.value);
+  std::vector<char*> variables;
+  for (std::string& pair : pairs) variables.push_back(pair.data());
+  variables.push_back(nullptr);
+  environ = variables.data();  // its PATH is where the program is looked for
+  ::execvp(arguments[0], arguments.data());
+  fail(fmt::format("cannot run {}", spec.argv[0]), errno);
+  ::_exit(kCannotRun);
+}
+
+class Shim {
+ public:
+  Shim(std::string folder, WorkerSpec spec)
+      : folder_(std::move(folder)), spec_(std::move(spec)), log_(folder_, spec_.log_bytes) {}
+
+  void Run() {
+    ReserveExit();
+    if (Start()) Watch();
+    Finish();
+  }
+
+ private:
+  // The record's room on the disk, so that a full disk cannot lose how a worker ended.
+  void ReserveExit() {
+    exit_file_ = Fd(::open(ReservePath().c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
+    if (exit_file_.ok()) WriteAll(exit_file_.get(), Encode(end_));
+  }
+  std::string ReservePath() const { return ExitPath(folder_) + ".tmp"; }
+
+  bool Start() {
+    sigset_t watched;
+    sigemptyset(&watched);
+    sigaddset(&watched, SIGTERM);
+    sigaddset(&watched, SIGCHLD);
+    signals_ = Fd(::signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK));
+    int ends[2];
+    if (!signals_.ok() || ::pipe2(ends, O_CLOEXEC) != 0) {
+      log_.Say(fmt::format("cannot watch the worker: {}", std::strerror(errno)));
+      end_.code = kCannotRun;
+      return false;
+    }
+    output_ = Fd(ends[0]);
+    const Fd input(ends[1]);
+    ::fcntl(output_.get(), F_SETFL, O_NONBLOCK);
+    if (spec_.memory_bytes > 0) LimitMemory();
+
+    const pid_t self = ::getpid();
+    main_ = ::fork();
+    if (main_ < 0) {
+      log_.Say(fmt::format("cannot start a process: {}", std::strerror(errno)));
+      end_.code = kCannotRun;
+      return false;
+    }
+    if (main_ == 0) RunWorker(spec_, group_ ? &*group_ : nullptr, self, input.get());
+    ::setpgid(main_, main_);
+    return true;
+  }
+
+  void LimitMemory() {
+    auto group = MemoryGroup::Make(fmt::format("voda-{}-{}", ::getpid(), spec_.serial), spec_.memory_bytes);
+    if (!group) {
+      log_.Say(fmt::format("the memory limit of {} bytes is not applied: {}", spec_.memory_bytes,
+                           group.error().message));
+      return;
+    }
+    // For Voda, should this process be killed.
+    if (const Status noted = ReplaceFile(CgroupPath(folder_), group->path(), 0600, Durable::kNo); !noted)
+      log_.Say(noted.error().message);
+    group_.emplace(std::move(*group));
+  }
+
+  // Until the worker and all of its descendants are gone.
+  void Watch() {
+    for (;;) {
+      Reap();
+      const double now = BootTime();
+      double wait = 3600;
+      if (!ended_) {
+        if (end_.asked) {
+          if (now >= kill_at_) {
+            ::kill(-main_, SIGKILL);
+            SignalDescendants(SIGKILL);
+            kill_at_ = now + kLook;
+          }
+          wait = std::min(wait, kill_at_ - now);
+        }
+      } else {
+        if (Descendants(::getpid()).empty()) return;
+        if (rest_until_ == 0) {
+          SignalDescendants(SIGTERM);
+          rest_until_ = now + (end_.asked ? std::clamp(kill_at_ - now, 0.0, kRest) : kRest);
+        }
+        if (now >= rest_until_) SignalDescendants(SIGKILL);
+        wait = kLook;
+      }
+      pollfd polled[2] = {{signals_.get(), POLLIN, 0}, {output_.get(), POLLIN, 0}};
+      const int milliseconds = static_cast<int>(std::max(0.0, wait) * 1000) + 1;
+      ::poll(polled, output_.ok() ? 2 : 1, milliseconds);
+      ReadSignals();
+      if (output_.ok() && polled[1].revents != 0) ReadOutput(sizeof chunk_);
+    }
+  }
+
+  void ReadSignals() {
+    signalfd_siginfo info{};
+    while (::read(signals_.get(), &info, sizeof info) == static_cast<ssize_t>(sizeof info)) {
+      if (info.ssi_signo != SIGTERM || end_.asked || ended_) continue;
+      // It may have ended already, and then it was not stopped by us.
+      Reap();
+      if (ended_) continue;
+      end_.asked = true;
+      kill_at_ = BootTime() + std::max(0, spec_.grace_seconds);
+      ::kill(-main_, SIGTERM);
+    }
+  }
+
+  void Reap() {
+    for (;;) {
+      int status = 0;
+      const pid_t pid = ::waitpid(-1, &status, WNOHANG);
+      if (pid < 0 && errno == EINTR) continue;
+      if (pid <= 0) return;
+      if (pid != main_) continue;
+      ended_ = true;
+      end_.ended = BootTime();
+      if (WIFSIGNALED(status)) {
+        end_.signal = WTERMSIG(status);
+      } else {
+        end_.code = WEXITSTATUS(status);
+      }
+    }
+  }
+
+  static void SignalDescendants(int number) {
+    for (const Process& process : Descendants(::getpid())) Signal(process, number);
+  }
+
+  // At most about `limit` bytes; false: there is nothing more now.
+  bool ReadOutput(std::size_t limit) {
+    for (std::size_t total = 0; total < limit;) {
+      const ssize_t got = ::read(output_.get(), chunk_, sizeof chunk_);
+      if (got < 0 && errno == EINTR) continue;
+      if (got == 0) output_.Close();
+      if (got <= 0) return false;
+      log_.Write({chunk_, static_cast<std::size_t>(got)});
+      total += static_cast<std::size_t>(got);
+    }
+    return true;
+  }
+
+  void Finish() {
+    if (output_.ok()) ReadOutput(kLastWords);
+    if (end_.ended == 0) end_.ended = BootTime();
+    if (group_) {
+      end_.out_of_memory = group_->Killed();
+      if (end_.out_of_memory)
+        log_.Say(fmt::format("the memory limit of {} bytes was reached", spec_.memory_bytes));
+      group_->Remove();
+    }
+    for (int attempt = 0; attempt < kExitTries && !RecordExit(); ++attempt) ::sleep(1);
+  }
+
+  bool RecordExit() {
+    if (!Exists(folder_)) return true;  // the job was erased: nobody wants to know
+    if (!exit_file_.ok()) ReserveExit();
+    const std::string text = Encode(end_);
+    if (!exit_file_.ok() ||
+        ::pwrite(exit_file_.get(), text.data(), text.size(), 0) != static_cast<ssize_t>(text.size()) ||
+        ::fsync(exit_file_.get()) != 0 || ::rename(ReservePath().c_str(), ExitPath(folder_).c_str()) != 0) {
+      return false;
+    }
+    const Fd folder(::open(folder_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (folder.ok()) ::fsync(folder.get());
+    return true;
+  }
+
+  std::string folder_;
+  WorkerSpec spec_;
+  LogSink log_;
+  std::optional<MemoryGroup> group_;
+  Fd exit_file_;
+  Fd signals_;
+  Fd output_;
+  pid_t main_ = -1;
+  bool ended_ = false;
+  ExitRecord end_;
+  double kill_at_ = 0;
+  double rest_until_ = 0;
+  char chunk_[16384];
+};
+
+// Signals that would end the shim or that it waits for; its child sets them back.
+void SetSignals() {
+  ::signal(SIGCHLD, SIG_DFL);
+  for (const int number : {SIGINT, SIGHUP, SIGQUIT, SIGPIPE, SIGXFSZ, SIGUSR1, SIGUSR2, SIGTTOU, SIGTTIN}) {
+    ::signal(number, SIG_IGN);
+  }
+  sigset_t blocked;
+  sigemptyset(&blocked);
+  sigaddset(&blocked, SIGTERM);
+  sigaddset(&blocked, SIGCHLD);
+  ::sigprocmask(SIG_SETMASK, &blocked, nullptr);
+}
+
+// Reports readiness and waits for the word to start. False: Voda went away before it gave it.
+bool WaitForGo() {
+  const pid_t self = ::getpid();
+  if (!WriteLock({.pid = self, .started = false})) return false;
+  if (::write(kStatusFd, &self, sizeof self) != static_cast<ssize_t>(sizeof self)) return false;
+  ::close(kStatusFd);
+  char go = 0;
+  ssize_t got = 0;
+  do {
+    got = ::read(kGoFd, &go, 1);
+  } while (got < 0 && errno == EINTR);
+  return got == 1 && WriteLock({.pid = self, .started = true});
+}
+
+}  // namespace
+
+}  // namespace local
+
+int ShimMain(const char* folder) {
+  using namespace local;  // NOLINT: the shim's own
+  const auto text = ReadWhole(SpecPath(folder), kSpecBytes);
+  if (!text) return 1;
+  auto spec = DecodeWorkerSpec(*text);
+  if (!spec) return 1;
+  // Our parent waits for this process only; the shim itself belongs to init.
+  const pid_t child = ::fork();
+  if (child != 0) ::_exit(child < 0 ? 1 : 0);
+  ::setsid();
+  ::prctl(PR_SET_NAME, "voda-shim");
+  ::prctl(PR_SET_CHILD_SUBREAPER, 1);
+  SetSignals();
+  ::close_range(kStatusFd + 1, ~0U, 0);
+  ::fcntl(kLockFd, F_SETFD, FD_CLOEXEC);
+  if (!WaitForGo()) ::_exit(1);
+  const int nothing = ::open("/dev/null", O_RDWR | O_CLOEXEC);
+  for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) ::dup2(nothing, fd);
+  if (nothing > STDERR_FILENO) ::close(nothing);
+  Shim(folder, std::move(*spec)).Run();
+  ::_exit(0);
+}
+
+}  // namespace voda

@@ -1,0 +1,223 @@
+// For tests: a LocalCluster on a folder of its own, what it said, and waiting for it. The test program itself
+// is the shim (test_main_test.cc).
+#pragma once
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "local/files.h"
+#include "local/local_cluster.h"
+#include "local/proc.h"
+
+namespace voda::testing {
+
+inline constexpr double kPatience = 60;  // seconds; a test that works does not need it
+
+class Folder {
+ public:
+  Folder() {
+    char name[] = "/tmp/voda-local-XXXXXX";
+    path_ = ::mkdtemp(name);
+  }
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+  ~Folder() { local::RemoveTree(path_); }
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+inline bool WaitFor(const std::function<bool()>& done, double seconds = kPatience) {
+  const double give_up = local::BootTime() + seconds;
+  while (!done()) {
+    if (local::BootTime() > give_up) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  return true;
+}
+
+inline std::string Slurp(const std::string& path) {
+  auto text = local::ReadWhole(path, std::size_t{1} << 28);
+  return text ? std::move(*text) : std::string();
+}
+
+// The lines of a file, once there are so many.
+inline std::vector<std::string> Lines(const std::string& path, std::size_t count) {
+  std::vector<std::string> lines;
+  WaitFor([&] {
+    lines.clear();
+    const std::string text = Slurp(path);
+    for (std::size_t at = 0, end = 0; (end = text.find('\n', at)) != std::string::npos; at = end + 1)
+      lines.push_back(text.substr(at, end - at));
+    return lines.size() >= count;
+  });
+  return lines;
+}
+
+// Processes that were started for a job below the folder, by the value of VODA_WORKER.
+inline std::vector<std::string> Running(const std::string& folder) {
+  std::vector<std::string> found;
+  for (const local::Process& process : local::AllProcesses()) {
+    if (process.zombie) continue;
+    const std::string environment = local::EnvironmentOf(process.pid);
+    const auto work = local::Lookup(environment, "VODA_JOB_DIR");
+    if (!work || !work->starts_with(folder + "/")) continue;
+    found.emplace_back(local::Lookup(environment, "VODA_WORKER").value_or("?"));
+  }
+  return found;
+}
+
+// A PyTorchJob whose workers run a shell script.
+inline LocalJob ShellJob(std::string name, std::string script, int min = 1, int max = 4) {
+  LocalJob job;
+  job.id = 1;
+  job.name = std::move(name);
+  job.gpu_type = "cpu";
+  job.token = "secret";
+  job.spec.kind = JobKind::kPyTorchJob;
+  job.spec.elastic = min != max;
+  job.spec.min = min;
+  job.spec.num = max;
+  job.spec.max = max;
+  job.spec.grace_seconds = 5;
+  job.spec.worker.command = {"/bin/sh", "-c"};
+  job.spec.worker.args = {std::move(script)};
+  return job;
+}
+
+inline const char* const kSleep = "exec sleep 1000";
+
+class TestCluster {
+ public:
+  explicit TestCluster(const std::string& folder, double disturbed_seconds = 60,
+                       std::int64_t log_bytes = std::int64_t{1} << 20) {
+    LocalConfig config;
+    config.folder = folder;
+    config.working_dir = "/tmp";
+    config.shim = "/proc/self/exe";
+    config.progress_url = "http://127.0.0.1:1";
+    config.settle_seconds = 0.3;
+    config.disturbed_seconds = disturbed_seconds;
+    config.log_bytes = log_bytes;
+    LocalCluster::Callbacks callbacks;
+    callbacks.post = [this](const std::string&, Event event) {
+      const std::lock_guard guard(mutex_);
+      events_.push_back(std::move(event));
+      changed_.notify_all();
+    };
+    callbacks.notice = [this](const LocalNotice& notice) {
+      const std::lock_guard guard(mutex_);
+      notices_.push_back(notice);
+      changed_.notify_all();
+    };
+    auto opened = LocalCluster::Open(std::move(config), std::move(callbacks));
+    if (opened) {
+      cluster_ = std::move(*opened);
+    } else {
+      error_ = opened.error().message;
+    }
+  }
+
+  LocalCluster& operator*() { return *cluster_; }
+  LocalCluster* operator->() { return cluster_.get(); }
+  const std::string& error() const { return error_; }
+
+  // Nodes are called "a", "b", "c"; a seat is a letter, '-' for a worker that is down.
+  ActionId Order(ActionKind kind, const std::string& job, const std::string& seats) {
+    static const std::vector<Node> nodes = {
+        {.name = "a", .gpus = 8}, {.name = "b", .gpus = 8}, {.name = "c", .gpus = 8}};
+    Action action{.id = ++last_id_, .kind = kind, .job = job};
+    for (const char seat : seats) action.workers.push_back(seat == '-' ? kNoNode : seat - 'a');
+    cluster_->PortFor("cpu").Execute(action, nodes);
+    return action.id;
+  }
+
+  // "done", or why not.
+  std::string Outcome(ActionId id, double seconds = kPatience) {
+    std::string outcome = "none";
+    WaitEvents(seconds, [&](const std::vector<Event>& events) {
+      for (const Event& event : events) {
+        if (const auto* done = std::get_if<ActionDone>(&event); done != nullptr && done->id == id)
+          outcome = "done";
+        if (const auto* failed = std::get_if<ActionFailed>(&event); failed != nullptr && failed->id == id)
+          outcome = failed->message;
+      }
+      return outcome != "none";
+    });
+    return outcome;
+  }
+  std::string Do(ActionKind kind, const std::string& job, const std::string& seats) {
+    return Outcome(Order(kind, job, seats));
+  }
+
+  // "completed", or the message of its failure.
+  std::string End(const std::string& job, double seconds = kPatience) {
+    std::string end = "none";
+    WaitEvents(seconds, [&](const std::vector<Event>& events) {
+      for (const Event& event : events) {
+        if (const auto* completed = std::get_if<JobCompleted>(&event);
+            completed != nullptr && completed->job == job)
+          end = "completed";
+        if (const auto* failed = std::get_if<JobFailed>(&event); failed != nullptr && failed->job == job)
+          end = failed->message;
+      }
+      return end != "none";
+    });
+    return end;
+  }
+
+  // The latest observation of a job's workers, as seats; "none" before there is one.
+  std::string Observed(const std::string& job) {
+    const std::lock_guard guard(mutex_);
+    std::string seats = "none";
+    for (const Event& event : events_) {
+      const auto* observed = std::get_if<WorkersObserved>(&event);
+      if (observed == nullptr || observed->job != job) continue;
+      seats.clear();
+      for (const std::string& node : observed->nodes) seats += node.empty() ? "-" : node;
+    }
+    return seats;
+  }
+
+  template <class Kind>
+  int Count() {
+    const std::lock_guard guard(mutex_);
+    int count = 0;
+    for (const Event& event : events_) count += std::holds_alternative<Kind>(event) ? 1 : 0;
+    return count;
+  }
+  int Notices(LocalNotice::Kind kind) {
+    const std::lock_guard guard(mutex_);
+    int count = 0;
+    for (const LocalNotice& notice : notices_) count += notice.kind == kind ? 1 : 0;
+    return count;
+  }
+
+ private:
+  void WaitEvents(double seconds, const std::function<bool(const std::vector<Event>&)>& done) {
+    std::unique_lock lock(mutex_);
+    changed_.wait_for(lock, std::chrono::duration<double>(seconds), [&] { return done(events_); });
+  }
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<Event> events_;
+  std::vector<LocalNotice> notices_;
+  std::string error_;
+  ActionId last_id_ = 0;
+  std::unique_ptr<LocalCluster> cluster_;  // last: its thread calls back
+};
+
+}  // namespace voda::testing

@@ -1,0 +1,29 @@
+// The table of all series: the one place where a name, its labels and its meaning are written.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <string_view>
+#include <vector>
+
+#include "metrics/metrics.h"
+
+namespace voda {
+
+struct SeriesInfo {
+  enum class Kind : std::uint8_t { kCounter, kGauge, kHistogram };
+
+  Series series;
+  std::string_view name;
+  Kind kind;
+  std::vector<std::string_view> labels;
+  int roles;  // Metrics::Role, added up
+  std::string_view help;
+  std::vector<double> buckets;  // of a histogram: upper bounds
+};
+
+const std::vector<SeriesInfo>& SeriesTable();
+const SeriesInfo& InfoOf(Series series);
+std::string_view Name(SeriesInfo::Kind kind);  // "counter"
+
+}  // namespace voda

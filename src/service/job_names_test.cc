@@ -1,0 +1,39 @@
+#include "service/job_names.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+#include <string>
+
+#include "service/duration_text.h"
+
+namespace voda {
+namespace {
+
+TEST(JobNames, CarryTheTimeOfDayInUtcOn24Hours) {
+  const auto free = [](const std::string&) { return false; };
+  EXPECT_EQ(UniqueJobName("mnist", 1634269848, free), "mnist-20211015-035048");
+  EXPECT_EQ(UniqueJobName("mnist", 1634269848 + 12 * 3600, free), "mnist-20211015-155048");
+  EXPECT_EQ(UniqueJobName("mnist-", 0, free), "mnist-19700101-000000");
+}
+
+TEST(JobNames, TwoInOneSecondDiffer) {
+  std::set<std::string> taken;
+  for (int i = 0; i < 100; ++i) {
+    const std::string name =
+        UniqueJobName("a", 5, [&](const std::string& other) { return taken.contains(other); });
+    EXPECT_TRUE(taken.insert(name).second) << name;
+  }
+  EXPECT_TRUE(taken.contains("a-19700101-000005-100"));
+}
+
+TEST(DurationText, AsTheReferencePrintsThem) {
+  EXPECT_EQ(DurationText(0), "0s");
+  EXPECT_EQ(DurationText(28.9), "28s");
+  EXPECT_EQ(DurationText(65), "1m5s");
+  EXPECT_EQ(DurationText(3723), "1h2m3s");
+  EXPECT_EQ(DurationText(-5), "0s");
+}
+
+}  // namespace
+}  // namespace voda

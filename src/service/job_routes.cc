@@ -1,0 +1,275 @@
+// Routes of jobs.
+#include <fmt/format.h>
+#include <openssl/sha.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <set>
+#include <utility>
+
+#include "api/error_response.h"
+#include "base/log.h"
+#include "codec/json_writer.h"
+#include "service/json_body.h"
+#include "service/query.h"
+#include "service/routes.h"
+#include "sim/simulation.h"
+
+namespace voda {
+
+namespace {
+
+constexpr std::string_view kStatuses[] = {"Submitted", "Waiting", "Running",
+                                          "Completed", "Failed",  "Canceled"};
+constexpr int kMaxListed = 100'000;
+constexpr std::size_t kLogBytes = std::size_t{8} << 20;  // of one answer
+constexpr auto kForecastTime = std::chrono::seconds(2);
+
+std::string Sha256(const std::string& text) {
+  std::array<unsigned char, SHA256_DIGEST_LENGTH> digest{};
+  SHA256(reinterpret_cast<const unsigned char*>(text.data()), text.size(), digest.data());
+  std::string hex;
+  for (const unsigned char byte : digest) hex += fmt::format("{:02x}", byte);
+  return hex;
+}
+
+Answer<std::vector<std::string>> Statuses(const std::string& text) {
+  std::vector<std::string> statuses;
+  for (std::string_view rest = text; !rest.empty();) {
+    const std::string_view one = rest.substr(0, rest.find(','));
+    if (std::find(std::begin(kStatuses), std::end(kStatuses), one) == std::end(kStatuses)) {
+      return Invalid(fmt::format("status: \"{:.40}\" is none of {}", one, fmt::join(kStatuses, ", ")));
+    }
+    statuses.emplace_back(one);
+    rest.remove_prefix(std::min(rest.size(), one.size() + 1));
+  }
+  return statuses;
+}
+
+}  // namespace
+
+void Routes::ListJobs(Call call) {
+  JobFilter filter;
+  auto statuses = Statuses(QueryText(call.request, "status"));
+  if (const auto* refusal = std::get_if<Refusal>(&statuses)) return call.reply->Send(ToResponse(*refusal));
+  filter.statuses = std::move(std::get<0>(statuses));
+  const auto limit = QueryWhole(call.request, "limit", kMaxListed, 1, kMaxListed);
+  if (const auto* refusal = std::get_if<Refusal>(&limit)) return call.reply->Send(ToResponse(*refusal));
+  const auto after = QueryWhole(call.request, "after", 0, 0, INT64_MAX);
+  if (const auto* refusal = std::get_if<Refusal>(&after)) return call.reply->Send(ToResponse(*refusal));
+  filter.limit = static_cast<int>(std::get<0>(limit));
+  filter.after = std::get<0>(after);
+  filter.gpu_type = QueryText(call.request, "gpu_type");
+  filter.category = QueryText(call.request, "category");
+  filter.name_prefix = QueryText(call.request, "name");
+  Read(call, [filter](Service& service, double now) -> Answer<std::string> {
+    return service.JobsJson(filter, now);
+  });
+}
+
+void Routes::SubmitBody(
+    Call call, std::function<HttpResponse(const Service&, const std::vector<std::int64_t>&)> answer) {
+  const auto dry_run = QueryFlag(call.request, "dry_run");
+  if (const auto* refusal = std::get_if<Refusal>(&dry_run)) return call.reply->Send(ToResponse(*refusal));
+  const std::string_view key = call.request.Header("idempotency-key");
+  if (key.size() > 255) {
+    return call.reply->Send(ErrorResponse(400, "invalid", "Idempotency-Key: at most 255 characters"));
+  }
+  OnWorkers(call.reply,
+            [this, call, dry = std::get<0>(dry_run), key = std::string(key), answer = std::move(answer)] {
+              const auto began = WallNow();
+              auto specs = ParseJobs(call.request.body);
+              if (!specs) {
+                metrics_.Observe(Series::kJobCreateDuration, {"error"}, WallNow() - began);
+                return call.reply->Send(ErrorResponse(400, "invalid", specs.error().message));
+              }
+              std::optional<Service::Idempotency> idempotency;
+              if (!key.empty()) idempotency = {key, Sha256(call.request.body)};
+              OnEngine(call.reply, [=, this, specs = std::move(*specs)](Service& service) mutable {
+                const double now = WallNow();
+                if (dry) {
+                  auto planned = service.DryRun(specs, now);
+                  if (const auto* refusal = std::get_if<Refusal>(&planned))
+                    return call.reply->Send(ToResponse(*refusal));
+                  return call.reply->Send(JsonResponse(std::move(std::get<0>(planned))));
+                }
+                service.Submit(std::move(specs), idempotency, now,
+                               [this, began, call, answer, &service](Answer<std::vector<std::int64_t>> ids) {
+                                 if (const auto* refusal = std::get_if<Refusal>(&ids)) {
+                                   metrics_.Observe(Series::kJobCreateDuration, {"error"}, WallNow() - began);
+                                   return call.reply->Send(ToResponse(*refusal));
+                                 }
+                                 metrics_.Observe(Series::kJobCreateDuration, {"ok"}, WallNow() - began);
+                                 call.reply->Send(answer(service, std::get<0>(ids)));
+                               });
+              });
+            });
+}
+
+void Routes::CreateJobs(Call call) {
+  SubmitBody(std::move(call), [](const Service& service, const std::vector<std::int64_t>& ids) {
+    JsonWriter out;
+    out.Object().Key("jobs").Array();
+    for (const std::int64_t id : ids) {
+      const JobEntry* job = service.Find(id);
+      if (job == nullptr) continue;  // kept no longer: a key that was used long ago
+      out.Object();
+      service.WriteJob(out, *job, WallNow(), false);
+      out.End();
+    }
+    return JsonResponse(out.EndArray().End().Take(), 201);
+  });
+}
+
+void Routes::DescribeJobs(const Call& call, int status, Answer<std::vector<std::int64_t>> ids,
+                          Service& service) {
+  if (const auto* refusal = std::get_if<Refusal>(&ids)) return call.reply->Send(ToResponse(*refusal));
+  JsonWriter out;
+  out.Object();
+  if (const JobEntry* job = service.Find(std::get<0>(ids).front()))
+    service.WriteJob(out, *job, WallNow(), false);
+  call.reply->Send(JsonResponse(out.End().Take(), status));
+}
+
+void Routes::ShowJob(Call call) {
+  Read(call, [name = call.name](Service& service, double now) { return service.JobJson(name, now); });
+}
+
+void Routes::PatchJob(Call call) {
+  const auto body = JsonBody::Parse(call.request.body, {"priority", "min", "num", "max"});
+  if (!body) return call.reply->Send(ErrorResponse(400, "invalid", body.error().message));
+  Changes changes;
+  std::string wrong;
+  const auto take = [&](const char* name, std::int64_t least, std::int64_t most, std::optional<int>& into) {
+    const auto value = body->Whole(name, least, most);
+    if (!value) {
+      wrong = value.error().message;
+    } else if (*value) {
+      into = static_cast<int>(**value);
+    }
+  };
+  take("priority", -1'000'000, 1'000'000, changes.priority);
+  take("min", 1, kMaxWorkers, changes.min);
+  take("num", 1, kMaxWorkers, changes.num);
+  take("max", 1, kMaxWorkers, changes.max);
+  if (wrong.empty() && !changes.priority && !changes.min && !changes.num && !changes.max) {
+    wrong = "nothing to change; give priority, min, num or max";
+  }
+  if (!wrong.empty()) return call.reply->Send(ErrorResponse(400, "invalid", wrong));
+  OnEngine(call.reply, [this, call, changes](Service& service) {
+    service.Change(call.name, changes, [this, call, &service](Answer<std::vector<std::int64_t>> ids) {
+      DescribeJobs(call, 200, std::move(ids), service);
+    });
+  });
+}
+
+void Routes::DeleteJob(Call call) {
+  OnEngine(call.reply, [this, call](Service& service) {
+    const double began = WallNow();
+    service.Delete(call.name, [this, call, began, &service](Answer<std::vector<std::int64_t>> ids) {
+      metrics_.Observe(Series::kJobDeleteDuration, {ids.index() == 0 ? "ok" : "error"}, WallNow() - began);
+      int status = 202;
+      if (const auto* accepted = std::get_if<0>(&ids)) {
+        const JobEntry* job = service.Find(accepted->front());
+        if (job != nullptr && job->record.ended) status = 200;
+      }
+      DescribeJobs(call, status, std::move(ids), service);
+    });
+  });
+}
+
+void Routes::HoldJob(Call call, bool held) {
+  OnEngine(call.reply, [this, call, held](Service& service) {
+    service.Hold(call.name, held, [this, call, &service](Answer<std::vector<std::int64_t>> ids) {
+      DescribeJobs(call, 200, std::move(ids), service);
+    });
+  });
+}
+
+void Routes::ExplainJob(Call call) {
+  OnEngine(call.reply, [this, call](Service& service) {
+    const auto answer = [call](Service& of, std::optional<double> start) {
+      auto text = of.ExplainJson(call.name, start, WallNow());
+      if (const auto* refusal = std::get_if<Refusal>(&text)) return call.reply->Send(ToResponse(*refusal));
+      call.reply->Send(JsonResponse(std::move(std::get<0>(text))));
+    };
+    const JobEntry* job = service.Find(call.name);
+    std::optional<Service::Copy> copy;
+    if (job != nullptr && job->record.status == "Waiting" && !job->record.held) {
+      copy = service.CopyFor(job->record.gpu_type);
+    }
+    if (!copy) return answer(service, std::nullopt);
+    // The scheduler run forward, away from the engine's thread and not for ever.
+    auto shared = std::make_shared<Service::Copy>(std::move(*copy));
+    OnWorkers(call.reply, [this, call, shared, answer] {
+      const auto deadline = std::chrono::steady_clock::now() + kForecastTime;
+      const auto starts = sim::ForecastStarts(shared->state, *shared->policy, WallNow(),
+                                              [&] { return std::chrono::steady_clock::now() > deadline; });
+      std::optional<double> start;
+      if (const JobIndex index = FindJob(shared->state, call.name); index != kNoJob) {
+        start = starts[static_cast<std::size_t>(index)];
+      }
+      OnEngine(call.reply, [answer, start](Service& again) { answer(again, start); });
+    });
+  });
+}
+
+void Routes::JobLogs(Call call) {
+  const auto worker = QueryWhole(call.request, "worker", 0, 0, kMaxWorkers);
+  if (const auto* refusal = std::get_if<Refusal>(&worker)) return call.reply->Send(ToResponse(*refusal));
+  const auto tail = QueryWhole(call.request, "tail", -1, 0, 1'000'000'000);
+  if (const auto* refusal = std::get_if<Refusal>(&tail)) return call.reply->Send(ToResponse(*refusal));
+  const auto follow = QueryFlag(call.request, "follow");
+  if (const auto* refusal = std::get_if<Refusal>(&follow)) return call.reply->Send(ToResponse(*refusal));
+  OnEngine(call.reply, [this, call, worker = static_cast<int>(std::get<0>(worker)), tail = std::get<0>(tail),
+                        follow = std::get<0>(follow)](Service& service) {
+    const JobEntry* job = service.Find(call.name);
+    if (job == nullptr) {
+      return call.reply->Send(
+          ErrorResponse(404, "not_found", fmt::format("no job is named \"{:.80}\"", call.name)));
+    }
+    LocalCluster* cluster = &service.cluster();
+    OnWorkers(call.reply, [this, call, cluster, id = job->record.id, worker, tail, follow] {
+      std::string file;
+      std::int64_t size = 0;
+      std::string text = TailOf(cluster->LogFiles(id, worker), tail, kLogBytes, file, size);
+      if (!follow) return call.reply->Send(TextResponse(std::move(text)));
+      auto stream = call.reply->Stream(TextResponse({}));
+      if (!text.empty()) stream->Send(std::make_shared<const std::string>(std::move(text)));
+      LogFollower::Source source;
+      source.files = [cluster, id, worker] { return cluster->LogFiles(id, worker); };
+      source.ended = [this, name = call.name](std::function<void(bool)> tell) {
+        engine_.PostAlways([name, tell](Service& of) {
+          const JobEntry* entry = of.Find(name);
+          tell(entry == nullptr || entry->record.ended.has_value());
+        });
+      };
+      follower_.Follow(std::move(stream), std::move(source), file, size);
+    });
+  });
+}
+
+void Routes::JobProgress(Call call) {
+  const auto report = ParseProgress(call.request.body);
+  if (!report) {
+    metrics_.Add(Series::kProgressRejected, {"body"});
+    Log(LogLevel::kWarn, "progress ignored", {{"job", call.name}, {"why", report.error().message}});
+    return call.reply->Send(ErrorResponse(400, "invalid", report.error().message));
+  }
+  OnEngine(call.reply, [call, report = *report](Service& service) {
+    const std::string_view token = BearerToken(call.request);
+    if (token.empty()) {
+      return call.reply->Send(
+          ErrorResponse(401, "unauthorized", "send Authorization: Bearer VODA_PROGRESS_TOKEN"));
+    }
+    if (const auto refusal = service.Progress(call.name, token, report, WallNow())) {
+      return call.reply->Send(ToResponse(*refusal));
+    }
+    HttpResponse done;
+    done.status = 204;
+    call.reply->Send(std::move(done));
+  });
+}
+
+}  // namespace voda

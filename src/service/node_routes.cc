@@ -1,0 +1,177 @@
+// Routes of nodes, decisions, settings, events and health.
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "api/error_response.h"
+#include "base/log.h"
+#include "codec/snapshot_json.h"
+#include "core/decide.h"
+#include "local/gpus.h"
+#include "service/json_body.h"
+#include "service/query.h"
+#include "service/routes.h"
+
+namespace voda {
+
+void Routes::AddNode(Call call) {
+  const auto body = JsonBody::Parse(call.request.body, {"name", "gpus", "gpu_type"});
+  if (!body) return call.reply->Send(ErrorResponse(400, "invalid", body.error().message));
+  const auto name = body->Text("name");
+  const auto gpus = body->Whole("gpus", 1, 1024);
+  const auto type = body->Text("gpu_type");
+  const std::string wrong = !name              ? name.error().message
+                            : !gpus            ? gpus.error().message
+                            : !type            ? type.error().message
+                            : !*name || !*gpus ? "name and gpus are needed"
+                                               : std::string();
+  if (!wrong.empty()) return call.reply->Send(ErrorResponse(400, "invalid", wrong));
+  OnEngine(call.reply, [call, name = **name, gpus = static_cast<int>(**gpus),
+                        type = *type](Service& service) {
+    DeclaredNode node{name, gpus, type.value_or(""), {}};
+    if (!type) {
+      const auto types = service.GpuTypes();
+      if (types.size() != 1) {
+        return call.reply->Send(ErrorResponse(
+            400, "invalid", fmt::format("gpu_type: give one of {} or a new one", fmt::join(types, ", "))));
+      }
+      node.gpu_type = types.front();
+    }
+    service.AddNode(node, [call, name, &service](const std::optional<Refusal>& refusal) {
+      if (refusal) return call.reply->Send(ToResponse(*refusal));
+      auto json = service.NodeJson(name);
+      call.reply->Send(JsonResponse(std::get<0>(json), 201));
+    });
+  });
+}
+
+void Routes::RemoveNode(Call call) {
+  OnEngine(call.reply, [call](Service& service) {
+    service.RemoveNode(call.name, [call](const std::optional<Refusal>& refusal) {
+      if (refusal) return call.reply->Send(ToResponse(*refusal));
+      call.reply->Send(JsonResponse("{}", 202));
+    });
+  });
+}
+
+void Routes::SetNodeState(Call call, const char* state) {
+  OnEngine(call.reply, [call, state](Service& service) {
+    service.SetNodeState(call.name, state, [call, &service](const std::optional<Refusal>& refusal) {
+      if (refusal) return call.reply->Send(ToResponse(*refusal));
+      auto json = service.NodeJson(call.name);
+      if (const auto* gone = std::get_if<Refusal>(&json)) return call.reply->Send(ToResponse(*gone));
+      call.reply->Send(JsonResponse(std::get<0>(json)));
+    });
+  });
+}
+
+void Routes::MakePlan(Call call) {
+  OnWorkers(call.reply, [call] {
+    const std::string named = QueryText(call.request, "algorithm");
+    const std::string algorithm = named.empty() ? std::string(kDefaultPolicy) : named;
+    const auto policy = MakePolicy(algorithm);
+    if (!policy) return call.reply->Send(ErrorResponse(400, "invalid", policy.error().message));
+    const auto snapshot = ParseSnapshot(call.request.body);
+    if (!snapshot) return call.reply->Send(ErrorResponse(400, "invalid", snapshot.error().message));
+    const Plan plan = Decide(*snapshot, **policy, PlacementMode::kCost);
+    call.reply->Send(JsonResponse(PlanToJson(algorithm, *snapshot, plan)));
+  });
+}
+
+void Routes::ListRounds(Call call) {
+  const auto limit = QueryWhole(call.request, "limit", 100, 1, 10'000);
+  if (const auto* refusal = std::get_if<Refusal>(&limit)) return call.reply->Send(ToResponse(*refusal));
+  const auto before = QueryWhole(call.request, "before", 0, 0, INT64_MAX);
+  if (const auto* refusal = std::get_if<Refusal>(&before)) return call.reply->Send(ToResponse(*refusal));
+  Read(call, [type = QueryText(call.request, "gpu_type"), before = std::get<0>(before),
+              limit = static_cast<int>(std::get<0>(limit))](Service& service, double) {
+    return service.RoundsJson(type, before, limit);
+  });
+}
+
+void Routes::PutSettings(Call call) {
+  const auto body = JsonBody::Parse(call.request.body, {"algorithm", "options", "rate_limit_seconds"});
+  if (!body) return call.reply->Send(ErrorResponse(400, "invalid", body.error().message));
+  const auto algorithm = body->Text("algorithm");
+  const auto options = body->Texts("options");
+  const auto limit = body->Number("rate_limit_seconds");
+  const std::string wrong = !algorithm ? algorithm.error().message
+                            : !options ? options.error().message
+                            : !limit   ? limit.error().message
+                            : !*algorithm && !*options && !*limit
+                                ? "give algorithm, options or rate_limit_seconds"
+                                : std::string();
+  if (!wrong.empty()) return call.reply->Send(ErrorResponse(400, "invalid", wrong));
+  OnEngine(call.reply, [call, settings = Service::Settings{*algorithm, *options, *limit}](Service& service) {
+    const std::string type = QueryText(call.request, "gpu_type");
+    service.Set(type, settings, [call, type, &service](const std::optional<Refusal>& refusal) {
+      if (refusal) return call.reply->Send(ToResponse(*refusal));
+      auto json = service.SettingsJson(type);
+      call.reply->Send(JsonResponse(std::get<0>(json)));
+    });
+  });
+}
+
+void Routes::Events(Call call) {
+  std::string after = QueryText(call.request, "after");
+  if (const std::string_view last = call.request.Header("last-event-id"); !last.empty())
+    after = std::string(last);
+  HttpRequest parsed;
+  if (!after.empty()) parsed.query["after"] = after;
+  const auto seq = QueryWhole(parsed, "after", -1, 0, INT64_MAX);
+  if (const auto* refusal = std::get_if<Refusal>(&seq)) return call.reply->Send(ToResponse(*refusal));
+  OnEngine(call.reply, [call, seq = std::get<0>(seq)](Service& service) {
+    const std::string job = QueryText(call.request, "job");
+    if (!job.empty() && service.Find(job) == nullptr) {
+      return call.reply->Send(
+          ErrorResponse(404, "not_found", fmt::format("no job is named \"{:.80}\"", job)));
+    }
+    if (service.events().Full()) {
+      return call.reply->Send(ErrorResponse(429, "too_many", "too many event streams are open; close some"));
+    }
+    HttpResponse head;
+    head.content_type = "text/event-stream";
+    auto stream = call.reply->Stream(std::move(head));
+    std::optional<std::uint64_t> from;
+    if (seq >= 0) from = static_cast<std::uint64_t>(seq);
+    service.events().Subscribe(std::move(stream), job, from);
+  });
+}
+
+void Routes::Metrics_(Call call) {
+  Metrics::Role role = Metrics::Role::kAll;
+  for (const auto& [port, port_role] : config_.ports) {
+    if (port != call.request.port) continue;
+    if (port_role == PortRole::kScheduler) role = Metrics::Role::kScheduler;
+    if (port_role == PortRole::kAllocator) role = Metrics::Role::kAllocator;
+  }
+  // NVML may take its time: not on the engine's thread.
+  OnWorkers(call.reply, [this, call, role] {
+    auto read = ReadGpuUsage();
+    if (!read) Log(LogLevel::kWarn, "GPUs do not answer", {{"why", read.error().message}});
+    const std::vector<GpuUsage> usages = read ? std::move(*read) : std::vector<GpuUsage>();
+    OnEngine(call.reply, [this, call, role, usages](Service& service) {
+      service.UpdateGauges();
+      metrics_.Set(Series::kInboxDepth, static_cast<double>(engine_.depth()));
+      for (const GpuUsage& usage : usages) {
+        const std::string node = service.NodeOfDevice(usage.index);
+        const std::string device = std::to_string(usage.index);
+        metrics_.Set(Series::kGpuUtilization, {node, device}, usage.utilization);
+        metrics_.Set(Series::kGpuMemoryUsed, {node, device}, static_cast<double>(usage.memory_used_bytes));
+      }
+      HttpResponse response = TextResponse(metrics_.Text(role));
+      response.content_type = "text/plain; version=0.0.4; charset=utf-8";
+      call.reply->Send(std::move(response));
+    });
+  });
+}
+
+void Routes::Ready(Call call) {
+  OnEngine(call.reply, [call](Service& service) {
+    if (service.store_error().empty()) return call.reply->Send(TextResponse("ok\n"));
+    call.reply->Send(
+        ErrorResponse(503, "unavailable", "the store cannot be written: " + service.store_error()));
+  });
+}
+
+}  // namespace voda

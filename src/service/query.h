@@ -1,0 +1,43 @@
+// Parameters of a request, checked.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "api/http.h"
+#include "service/refusal.h"
+
+namespace voda {
+
+inline std::string QueryText(const HttpRequest& request, std::string_view name) {
+  const auto at = request.query.find(name);
+  return at == request.query.end() ? std::string() : at->second;
+}
+
+inline Answer<std::int64_t> QueryWhole(const HttpRequest& request, std::string_view name,
+                                       std::int64_t fallback, std::int64_t least, std::int64_t most) {
+  const auto at = request.query.find(name);
+  if (at == request.query.end()) return fallback;
+  std::int64_t value = 0;
+  const std::string& text = at->second;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || value < least || value > most) {
+    return Invalid(
+        fmt::format("{}: \"{:.40}\" is not a whole number from {} to {}", name, text, least, most));
+  }
+  return value;
+}
+
+inline Answer<bool> QueryFlag(const HttpRequest& request, std::string_view name) {
+  const std::string text = QueryText(request, name);
+  if (text.empty() || text == "false" || text == "0") return false;
+  if (text == "true" || text == "1") return true;
+  return Invalid(fmt::format("{}: \"{:.40}\" is neither true nor false", name, text));
+}
+
+}  // namespace voda

@@ -1,0 +1,245 @@
+// Service: the live system between the API, the store, the cluster and one scheduler for each GPU type.
+//
+// One thread (engine.h) owns it. Reads answer at once; writes are collected into one transaction for all
+// tasks of a batch and take effect, in memory and towards the scheduler, only when that is durable: a request
+// is answered 2xx after its commit or not at all. What the cluster reports needs no such care, for the
+// cluster can be asked again.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "api/event_hub.h"
+#include "core/scheduler.h"
+#include "estimate/collector.h"
+#include "local/local_cluster.h"
+#include "metrics/metrics.h"
+#include "policy/registry.h"
+#include "service/csv_progress.h"
+#include "service/progress.h"
+#include "service/refusal.h"
+#include "service/timed_policy.h"
+#include "spec/job_spec.h"
+#include "store/database.h"
+
+namespace voda {
+
+class JsonWriter;
+
+struct DeclaredNode {
+  std::string name;
+  int gpus = 0;
+  std::string gpu_type;
+  std::vector<int> devices;  // GPU indices; empty: slots without a device
+};
+
+using PolicyMaker =
+    std::function<Result<std::unique_ptr<Policy>>(const std::string& name, const PolicyOptions& options)>;
+
+struct ServiceConfig {
+  std::vector<DeclaredNode> nodes;
+  CoreConfig core;
+  std::string algorithm{kDefaultPolicy};
+  PolicyOptions options;
+  bool algorithm_given = false;  // by a flag, which wins over what was set before
+  bool rate_limit_given = false;
+  PolicyMaker make_policy;  // of the flag; requests get the built-in ones only
+  Retention retention;
+  std::string jobs_folder;  // DATA/jobs
+  std::string version;
+};
+
+// A job as the service keeps it. Ended jobs keep their record without the document.
+struct JobEntry {
+  JobRecord record;
+  std::shared_ptr<const JobSpec> spec;  // while it is active
+  JobProgress progress;
+  std::unique_ptr<CsvProgress> csv;
+  double partly = 0;               // of the epoch under way
+  std::vector<std::string> nodes;  // of its workers, "" where one is down
+};
+
+// The scheduler of one GPU type and what belongs to it.
+struct Lane {
+  std::string gpu_type;
+  std::unique_ptr<Scheduler> scheduler;
+  const TimedPolicy* policy = nullptr;  // the scheduler's
+  std::string algorithm;
+  PolicyOptions options;
+  Collector collector;
+  ActionId next_action = 1;  // those before it were looked at
+  std::size_t active = 0;    // jobs that the scheduler knew after the last look
+  double last_round = 0;     // when; 0: none yet
+};
+
+// A node as users see it; the scheduler knows a draining one as lost.
+struct NodeEntry {
+  DeclaredNode declared;
+  std::string state = "ready";
+  bool kept = false;  // in the store: added through the API
+};
+
+struct Changes {
+  std::optional<int> priority, min, num, max;
+};
+
+class Service {
+ public:
+  // Everything given outlives the service.
+  Service(ServiceConfig config, Database& database, LocalCluster& cluster, EventHub& events,
+          Metrics& metrics);
+  Service(const Service&) = delete;
+  Service& operator=(const Service&) = delete;
+
+  // Before the first Step: nodes, settings, history, and the jobs of an earlier run with what still runs of
+  // them.
+  Status Restore(double now);
+
+  // After the tasks of a batch: commits, runs rounds, looks after what is periodic. Returns when to come back
+  // at the latest.
+  double Step(double now);
+
+  // ---- Commands. `done` is called after the commit, or at once with a refusal.
+  using Done = std::function<void(Answer<std::vector<std::int64_t>>)>;  // the ids of the jobs
+  struct Idempotency {
+    std::string key, body_hash;
+  };
+  void Submit(std::vector<JobSpec> specs, std::optional<Idempotency> idempotency, double now, Done done);
+  // What Submit would do, as the API answers it.
+  Answer<std::string> DryRun(const std::vector<JobSpec>& specs, double now);
+  void Delete(const std::string& job, Done done);
+  void Hold(const std::string& job, bool held, Done done);
+  void Change(const std::string& job, const Changes& changes, Done done);
+  using NodeDone = std::function<void(std::optional<Refusal>)>;
+  void AddNode(const DeclaredNode& node, NodeDone done);
+  void RemoveNode(const std::string& name, NodeDone done);
+  void SetNodeState(const std::string& name, const std::string& state, NodeDone done);
+  // For one GPU type, or all where it is empty. Changes nothing where any part cannot be used.
+  struct Settings {
+    std::optional<std::string> algorithm;
+    std::optional<PolicyOptions> options;
+    std::optional<double> rate_limit;
+  };
+  void Set(const std::string& gpu_type, const Settings& settings, NodeDone done);
+  std::optional<Refusal> Progress(const std::string& job, std::string_view token,
+                                  const ProgressReport& report, double now);
+
+  // ---- Events of the cluster.
+  void Deliver(const std::string& gpu_type, const Event& event, double now);
+  void Notice(const LocalNotice& notice, double now);
+
+  // ---- Views, as JSON of docs/API.md.
+  const JobEntry* Find(std::string_view name) const;
+  const JobEntry* Find(std::int64_t id) const;
+  void WriteJob(JsonWriter& out, const JobEntry& job, double now, bool full) const;
+  Answer<std::string> JobJson(const std::string& name, double now) const;
+  std::string JobsJson(const JobFilter& filter, double now) const;
+  std::string JobTable(double now, const std::string& gpu_type) const;  // of the reference
+  // When a waiting job should start takes a simulation, which the caller runs elsewhere (CopyFor).
+  Answer<std::string> ExplainJson(const std::string& name, std::optional<double> expected_start,
+                                  double now) const;
+  std::string NodesJson() const;
+  Answer<std::string> NodeJson(const std::string& name) const;
+  Answer<std::string> PlanJson(const std::string& gpu_type, double now) const;
+  Answer<std::string> RoundsJson(const std::string& gpu_type, std::int64_t before, int limit);
+  Answer<std::string> SettingsJson(const std::string& gpu_type) const;
+  std::string InfoJson(double now) const;
+  std::vector<std::string> GpuTypes() const;  // sorted
+
+  // A state to compute on elsewhere, with a policy of its own; empty where the policy cannot be copied
+  // (exec:).
+  struct Copy {
+    State state;
+    std::unique_ptr<Policy> policy;
+  };
+  std::optional<Copy> CopyFor(const std::string& gpu_type) const;
+
+  void UpdateGauges();
+  std::string NodeOfDevice(int device) const;  // empty: of none
+  // Empty while the store takes writes.
+  const std::string& store_error() const { return store_error_; }
+  EventHub& events() { return events_; }
+  Metrics& metrics() { return metrics_; }
+  LocalCluster& cluster() { return cluster_; }
+  Database& database() { return database_; }
+
+ private:
+  using AtCommit = std::function<void(const std::optional<Refusal>& failed)>;
+
+  // service.cc: transactions and periodic work.
+  Database& Writing();
+  void OnCommit(AtCommit then);
+  void Settle();
+  void Touch(const JobEntry& job) { dirty_.insert(job.record.id); }
+  void LookAtProgressFiles(double now);
+  void Prune(double now);
+
+  // lanes.cc: schedulers and what follows from their events.
+  Result<Lane*> LaneFor(const std::string& gpu_type);
+  Lane* FindLane(const std::string& gpu_type);
+  const Lane* FindLane(const std::string& gpu_type) const;
+  void Handle(Lane& lane, const Event& event, double now);
+  void Follow(Lane& lane, const std::string& job, const std::vector<NodeIndex>& before, double now);
+  void CollectEnded(Lane& lane, double now);
+  void Finish(Lane& lane, JobEntry& job, const EndedJob& ended, double now);
+  void Advance(Lane& lane, double now);
+  // A job stalls from the moment it is told to change; it says itself when it goes on.
+  void BeginStalls(Lane& lane, double now);
+  void Account(JobEntry& job, const Lane& lane);
+  void Publish(const std::string& type, const Lane& lane, const std::string& job,
+               const std::string& fields = {});
+  void TellScheduler(Lane& lane, const NodeEntry& node, bool added, double now);
+
+  // jobs.cc: submission and changes.
+  Answer<std::vector<JobRecord>> Admit(const std::vector<JobSpec>& specs, double now);
+  void Start(std::int64_t id, const JobRecord& record, JobSpec spec, double now);
+  Job JobFor(const Lane& lane, const JobRecord& record, const JobSpec& spec) const;
+  Answer<JobEntry*> Active(const std::string& name);
+  void Write(const JobRecord& record, Done done, std::function<void(JobEntry&)> apply);
+
+  // estimates.cc
+  void Learn(Lane& lane, JobEntry& job, const ProgressReport& report, const JobProgress::Outcome& outcome,
+             double now);
+  std::optional<std::string> Report(JobEntry& job, const ProgressReport& report, double now);
+  void RestoreMeans(Lane& lane, const std::vector<MeanRecord>& means);
+  void KeepMean(const Lane& lane, const std::string& category, const char* kind, int workers, int nodes,
+                Collector::Mean mean);
+  double RemainingWork(const Lane& lane, const JobRecord& record) const;
+
+  Status RestoreJob(JobRecord record, double now);
+
+  ServiceConfig config_;
+  Database& database_;
+  LocalCluster& cluster_;
+  EventHub& events_;
+  Metrics& metrics_;
+
+  std::map<std::string, Lane> lanes_;
+  std::map<std::int64_t, JobEntry> jobs_;
+  std::unordered_map<std::string, std::int64_t> by_name_;  // with names that are being accepted
+  std::map<std::string, NodeEntry> nodes_;
+  std::map<std::string, std::string> settings_;
+
+  bool writing_ = false;
+  std::vector<AtCommit> at_commit_;
+  std::set<std::int64_t> dirty_;                         // jobs whose record is to be written
+  std::vector<std::function<void(Database&)>> pending_;  // further writes that nobody waits for
+  std::string store_error_;
+  double started_ = 0;
+  std::uint64_t lagged_told_ = 0;  // streams, to the metrics
+  double retry_store_at_ = 0;
+  double next_files_ = 0, next_prune_ = 0, next_beat_ = 0, next_account_ = 0;
+};
+
+// Seconds since 1970.
+double WallNow();
+
+}  // namespace voda

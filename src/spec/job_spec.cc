@@ -1,0 +1,192 @@
+#include "spec/job_spec.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "codec/json.h"
+#include "spec/document.h"
+#include "spec/field.h"
+#include "spec/kinds.h"
+#include "spec/names.h"
+#include "spec/path.h"
+#include "spec/settings.h"
+
+namespace voda {
+
+namespace {
+
+using spec::Field;
+using spec::Report;
+using spec::Value;
+
+constexpr std::array<std::string_view, 5> kJobFields = {"apiVersion", "kind", "metadata", "spec", "status"};
+constexpr std::array<std::string_view, 4> kListFields = {"apiVersion", "kind", "metadata", "items"};
+constexpr std::string_view kQueueLabel = "kueue.x-k8s.io/queue-name";
+
+struct KnownKind {
+  std::string_view kind;
+  std::string_view api_version;
+  JobKind value;
+};
+
+constexpr std::array kKnownKinds = {
+    KnownKind{"MPIJob", "kubeflow.org/v1", JobKind::kMpiJob},
+    KnownKind{"MPIJob", "kubeflow.org/v2beta1", JobKind::kMpiJob},
+    KnownKind{"PyTorchJob", "kubeflow.org/v1", JobKind::kPyTorchJob},
+};
+
+void ReadKind(const Field& root, JobSpec& job) {
+  const Field kind = root.At("kind");
+  const Field version = root.At("apiVersion");
+  const std::string kind_text = kind.Text().value_or("");
+  job.api_version = version.Text().value_or("");
+  bool kind_known = false;
+  for (const KnownKind& known : kKnownKinds) {
+    if (known.kind != kind_text) continue;
+    kind_known = true;
+    job.kind = known.value;
+    if (known.api_version == job.api_version) return;
+  }
+  const Field& wrong = kind_known ? version : kind;
+  wrong.Fail(
+      fmt::format("{}; give MPIJob of kubeflow.org/v1 or kubeflow.org/v2beta1, or PyTorchJob of "
+                  "kubeflow.org/v1",
+                  wrong.present() ? wrong.Show() + " is not known" : "missing"));
+}
+
+void ReadMetadata(const Field& metadata, JobSpec& job) {
+  if (!metadata.present()) metadata.Fail("missing; give at least name");
+  const Field name_space = metadata.At("namespace");
+  job.name_space = name_space.Text().value_or(job.name_space);
+  if (!spec::IsLabel(job.name_space)) {
+    name_space.Fail(
+        fmt::format("{} is not a namespace; give at most 63 of a-z, 0-9 and '-'", name_space.Show()));
+  }
+
+  Field name = metadata.At("name");
+  const Field generate = metadata.At("generateName");
+  const std::string generated = generate.Text().value_or("");
+  job.name = name.Text().value_or("");
+  if (job.name.empty() && !generated.empty()) {
+    job.name = generated;
+    while (!job.name.empty() && job.name.back() == '-') job.name.pop_back();
+    name = generate;
+  }
+  if (!name.present()) name.Fail("missing; give the job a name, or a generateName");
+  if (!spec::IsLabel(job.name)) {
+    name.Fail(
+        fmt::format("{} is not a name; give at most 63 of a-z, 0-9 and '-', with a letter or digit at both "
+                    "ends",
+                    name.Show()));
+  }
+  job.category = spec::CategoryOf(job.name, generated);
+  const Field queue = metadata.At("labels").At(kQueueLabel);
+  if (queue.present()) {
+    metadata.report().Warn(
+        fmt::format("{} hands the job to Kueue on Kubernetes; two schedulers would contend "
+                    "for it, remove the label.",
+                    queue.path()));
+  }
+}
+
+void CheckNameLength(const Field& metadata, const JobSpec& job) {
+  const int longest = spec::LongestJobName(job.max);
+  const int length = static_cast<int>(job.name.size());
+  if (length <= longest) return;
+  const std::string_view field = metadata.At("name").present() ? "name" : "generateName";
+  metadata.At(field).Fail(fmt::format(
+      "{} has {} characters, the limit is {}: a time and the number of the worker are added for the "
+      "names of its pods, which take 63; shorten it",
+      QuotedBrief(job.name), length, longest));
+}
+
+Result<JobSpec> ReadJob(const Value& value, const std::string& path, const SpecLimits& limits) {
+  Report report;
+  JobSpec job;
+  const Field root(&value, path, report);
+  if (value.kind != Value::Kind::kMap) {
+    root.Fail(
+        fmt::format("{} is not a job; give a mapping with apiVersion, kind, metadata and spec", root.Show()));
+    return Error{report.error()};
+  }
+  ReadKind(root, job);
+  root.OnlyKnown(kJobFields);
+  const Field metadata = root.At("metadata");
+  ReadMetadata(metadata, job);
+  const Field body = root.At("spec");
+  if (!body.present()) body.Fail("missing");
+  if (report.ok()) {
+    if (job.kind == JobKind::kMpiJob) {
+      ReadMpiJob(body, job);
+    } else {
+      ReadPyTorchJob(body, job);
+    }
+  }
+  spec::ReadAnnotations(metadata.At("annotations"), job);
+  if (report.ok()) CheckNameLength(metadata, job);
+  if (!report.ok()) return Error{report.error()};
+  job.document = spec::ToJson(value);
+  if (job.document.size() > limits.bytes) {
+    return Error{fmt::format("{} bytes as JSON, the limit is {}; keep data in files", job.document.size(),
+                             limits.bytes)};
+  }
+  job.warnings = report.Warnings();
+  return job;
+}
+
+bool IsList(const Value& value) {
+  const Value* kind = value.Find("kind");
+  return kind != nullptr && kind->kind == Value::Kind::kText && kind->text == "List";
+}
+
+// The jobs of one document: itself, or the items of a list.
+Status ReadInto(const Value& document, const SpecLimits& limits, std::vector<JobSpec>& jobs) {
+  if (!IsList(document)) {
+    auto job = ReadJob(document, "", limits);
+    if (!job) return job.error();
+    jobs.push_back(*std::move(job));
+    return Ok{};
+  }
+  Report report;
+  const Field root(&document, "", report);
+  root.OnlyKnown(kListFields);
+  root.At("items").Items();
+  if (!report.ok()) return Error{report.error()};
+  const Value* items = document.Find("items");
+  for (std::size_t i = 0; items != nullptr && i < items->items.size(); ++i) {
+    if (static_cast<int>(jobs.size()) >= limits.documents) {
+      return Error{fmt::format("items: more than {} jobs; submit them in parts", limits.documents)};
+    }
+    auto job = ReadJob(*items->items[i], spec::ItemPath("items", i), limits);
+    if (!job) return job.error();
+    jobs.push_back(*std::move(job));
+  }
+  return Ok{};
+}
+
+}  // namespace
+
+std::string_view Name(JobKind kind) {
+  return kind == JobKind::kMpiJob ? "MPIJob" : "PyTorchJob";
+}
+
+Result<std::vector<JobSpec>> ParseJobs(std::string_view text, const SpecLimits& limits) {
+  auto documents = spec::ReadDocuments(text, limits);
+  if (!documents) return documents.error();
+  std::vector<JobSpec> jobs;
+  for (std::size_t i = 0; i < documents->size(); ++i) {
+    const Value& document = *(*documents)[i];
+    if (document.kind == Value::Kind::kNull) continue;
+    if (const Status read = ReadInto(document, limits, jobs); !read) {
+      if (documents->size() == 1) return read.error();
+      return Error{fmt::format("document {}: {}", i + 1, read.error().message)};
+    }
+  }
+  if (jobs.empty()) return Error{"no job in it; give an MPIJob or a PyTorchJob"};
+  return jobs;
+}
+
+}  // namespace voda

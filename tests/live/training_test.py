@@ -1,0 +1,109 @@
+"""Real elastic training under `voda up`: torchrun and Elastic Horovod grow, shrink, are preempted to zero and come back,
+move between nodes and complete, and from outside the ranks that compute are those of the plan."""
+import os
+import re
+import time
+import unittest
+
+import live
+
+SLOTS = 4
+
+
+def example(name, **replace):
+    with open(os.path.join(live.ROOT, "examples", "jobs", name)) as file:
+        text = file.read()
+    for key, value in replace.items():
+        text, found = re.subn(rf'(- name: {key}\b[^\n]*\n\s*value: )"[^"]*"', rf'\1"{value}"', text)
+        assert found, f"{name} has no {key}"
+    return text
+
+
+def losses(log):
+    return [float(found) for found in re.findall(r"^(?:\[\d+\]<stdout>:)?epoch \d+/\d+ .*?loss ([0-9.e+-]+)", log, re.M)]
+
+
+class TrainingTest(live.LiveTest):
+    def settled(self, voda, sizes, seconds=120):
+        """Waits until the jobs hold these sizes and exactly as many ranks compute."""
+        def agrees():
+            counted = live.ranks(voda.folder)
+            self.assertLessEqual(sum(counted.values()), SLOTS, counted)
+            jobs = voda.jobs()
+            return all(jobs[name]["workers"] == size and counted.get(name, 0) == size for name, size in sizes.items())
+        live.wait_for(agrees, seconds, lambda: f"{sizes}; ranks {live.ranks(voda.folder)}, "
+                      f"{[(j['name'], j['status'], j['workers'], j['planned'], j['message']) for j in voda.jobs().values()]}"
+                      f"\n{voda.tail()}", every=0.3)
+
+    def falls(self, voda, name):
+        log = voda.ask("GET", f"/api/v1/jobs/{name}/logs", raw=True)
+        values = losses(log)
+        self.assertGreater(len(values), 3, log)
+        self.assertLess(values[-1], 0.7 * values[0], log)
+        return values
+
+    def test_torchrun_grows_shrinks_is_preempted_moves_and_completes(self):
+        voda = self.voda("--nodes", "a:2,b:2", "--algorithm", "ElasticFIFO", "--rate-limit", "1s").start()
+        long = example("pytorch-elastic.yaml", EPOCHS=80, STEPS_PER_EPOCH=10, WAIT_MS=120)
+        [first] = voda.submit(long)
+        self.settled(voda, {first: 4})  # grows into all idle slots
+        [second] = voda.submit(long.replace("name: pytorch-elastic", "name: second").replace('"80"', '"1000"'))
+        live.wait_for(lambda: voda.job(second)["workers"] >= 1, 60, "the second to start")
+        jobs = voda.jobs()
+        self.settled(voda, {first: jobs[first]["planned"], second: jobs[second]["planned"]})
+        self.assertLess(voda.job(first)["workers"], 4)
+
+        live.wait_for(lambda: (voda.job(first)["progress"] or {"epoch": 0})["epoch"] >= 2, 120, "two epochs")
+
+        # A rigid job with a higher priority takes everything: both are stopped and come back from their checkpoints.
+        rigid = live.job("urgent", [live.PYTHON, "-c", "import time; time.sleep(6)"], workers=4)
+        rigid = rigid.replace("metadata: {name: urgent}",
+                              'metadata: {name: urgent, annotations: {vodascheduler/priority: "10"}}')
+        [urgent] = voda.submit(rigid)
+        live.wait_for(lambda: voda.job(urgent)["workers"] == 4, 90, lambda: f"preemption\n{voda.tail()}")
+        self.assertEqual(voda.job(first)["status"], "Waiting")
+        self.assertEqual(voda.job(first)["workers"], 0)
+        before = voda.job(first)["progress"]["epoch"]
+        self.assertGreater(before, 0)
+        voda.wait(urgent, "Completed")
+        live.wait_for(lambda: voda.job(first)["workers"] >= 1, 60, "the first to come back")
+        self.assertEqual(voda.job(first)["failures"], 0, "preemption is no failure")
+        live.wait_for(lambda: voda.job(first)["progress"]["epoch"] > before, 120, "progress from the checkpoint")
+        log = voda.ask("GET", f"/api/v1/jobs/{first}/logs", raw=True)
+        epochs = [int(found) for found in re.findall(r"^epoch (\d+)/", log, re.M)]
+        self.assertEqual(epochs, sorted(epochs), "no epoch is trained twice after its checkpoint")
+
+        # A migration: its node is drained, the workers go to the other.
+        voda.ask("DELETE", f"/api/v1/jobs/{second}")
+        voda.ask("PATCH", f"/api/v1/jobs/{first}", {"max": 2, "min": 1})
+        self.settled(voda, {first: 2})
+        node = voda.job(first)["nodes"][0]
+        other = {"a": "b", "b": "a"}[node]
+        voda.ask("POST", f"/api/v1/nodes/{node}/drain")
+        live.wait_for(lambda: set(voda.job(first)["nodes"]) == {other}, 90, lambda: f"migration\n{voda.tail()}")
+        self.settled(voda, {first: 2})
+        job = voda.wait(first, "Completed", 300)
+        self.assertEqual(job["progress"]["epoch"], 80)
+        self.assertEqual(job["failures"], 0)
+        self.falls(voda, first)
+        sizes = [(size["from"], size["to"]) for size in job["sizes"]]
+        print("sizes", sizes)
+        self.assertIn(0, [to for _, to in sizes])
+
+    def test_elastic_horovod_grows_and_shrinks(self):
+        voda = self.voda("--nodes", "a:2,b:2", "--algorithm", "ElasticFIFO", "--rate-limit", "1s").start()
+        [name] = voda.submit(example("horovod-elastic.yaml", EPOCHS=40))
+        size = voda.job(name)["max"]
+        self.settled(voda, {name: min(size, SLOTS)})
+        [other] = voda.submit(live.job("other", [live.PYTHON, "-c", "import time; time.sleep(12)"], workers=SLOTS - 1))
+        live.wait_for(lambda: voda.job(other)["status"] == "Running", 90, lambda: f"a shrink\n{voda.tail()}")
+        self.settled(voda, {name: 1})
+        voda.wait(other, "Completed")
+        self.settled(voda, {name: min(size, SLOTS)})
+        job = voda.wait(name, "Completed", 300)
+        self.assertEqual(job["failures"], 0)
+        self.falls(voda, name)
+
+
+if __name__ == "__main__":
+    live.main()
