@@ -99,7 +99,7 @@ TEST(EventHub, GoesOnAfterAnEvent) {
   EventHub hub({.first_seq = 101, .keep_events = 5});
   for (int i = 0; i < 8; ++i) hub.Publish("x", i % 2 == 0 ? "a" : "b", "");  // 101 to 108, 104 to 108 kept
   const auto ask = [&](std::string_view job, std::optional<std::uint64_t> after) {
-    const auto stream = std::make_shared<MemoryStream>();
+    auto stream = std::make_shared<MemoryStream>();
     EXPECT_TRUE(hub.Subscribe(stream, job, after));
     return stream;
   };

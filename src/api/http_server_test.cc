@@ -1,5 +1,6 @@
 #include <dirent.h>
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -17,7 +18,6 @@ namespace {
 using testing::Eventually;
 using testing::Get;
 using testing::RawClient;
-using testing::RawResponse;
 
 std::unique_ptr<HttpServer> Serve(HttpConfig config, HttpHandler handler) {
   if (config.listeners.empty()) config.listeners = {{"127.0.0.1", 0}};
@@ -32,7 +32,7 @@ void Echo(const HttpRequest& request, const std::shared_ptr<HttpReply>& reply) {
   HttpResponse response;
   response.content_type = "text/plain";
   response.body = request.method + " " + request.path;
-  for (const auto& [name, value] : request.query) response.body += " " + name + "=" + value;
+  for (const auto& [name, value] : request.query) response.body += fmt::format(" {}={}", name, value);
   response.body += " " + request.body;
   reply->Send(std::move(response));
 }

@@ -1,5 +1,6 @@
 #include "api/openapi.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -55,7 +56,7 @@ TEST(OpenApi, EveryOperationSaysWhatCanHappen) {
   std::set<std::string> ids;
   for (const auto& [path, item] : Document().at("paths").items()) {
     for (const auto& [method, operation] : item.items()) {
-      SCOPED_TRACE(method + " " + path);
+      SCOPED_TRACE(fmt::format("{} {}", method, path));
       EXPECT_TRUE(kMethods.contains(method));
       EXPECT_TRUE(ids.insert(operation.at("operationId")).second);
       EXPECT_FALSE(operation.at("summary").get<std::string>().empty());
