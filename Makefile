@@ -16,8 +16,9 @@ build/release/voda:
 	@cmake --preset release -DVODA_TESTS=$(if $(wildcard /usr/include/gtest/gtest.h),ON,OFF) >/dev/null
 	@cmake --build build/release --target voda -j $(JOBS) -- --quiet
 
-demo: all  ## a sample workload under all eight algorithms, with a report
-	@tools/demo.sh build/release/voda
+demo: all  ## real elastic training jobs, scheduled live on this machine
+	@tools/bootstrap.sh demo
+	@/usr/bin/python3 tools/demo.py build/release/voda
 
 .PHONY: tests-built
 tests-built:
@@ -29,6 +30,7 @@ check: tests-built  ## the fast tests
 	@ctest --test-dir build/release -L fast -j $(JOBS) --progress
 
 test: tests-built lint  ## everything a release must pass
+	@tools/horovod_venv.sh
 	@cmake --preset clang-release -DVODA_TESTS=OFF >/dev/null
 	@cmake --build build/clang-release --target voda -j $(JOBS) -- --quiet
 	@ctest --test-dir build/release -j $(JOBS) --progress

@@ -9,6 +9,7 @@ Environment: EPOCHS (20), STEPS_PER_EPOCH (25), WAIT_MS (110: data for one whole
 folder of the checkpoint; default: the current one).
 """
 
+import datetime
 import hashlib
 import io
 import os
@@ -80,7 +81,8 @@ def load(rank):
 
 def main():
     torch.set_num_threads(1)
-    dist.init_process_group("gloo")
+    # Without a limit, those who wait here for a worker that was taken away meanwhile wait for half an hour.
+    dist.init_process_group("gloo", timeout=datetime.timedelta(seconds=60))
     rank, size = dist.get_rank(), dist.get_world_size()
 
     model = make_model()

@@ -40,7 +40,7 @@ std::string OnPath(const std::string& program) {
   std::string_view rest = path != nullptr ? path : "/usr/local/bin:/usr/bin:/bin";
   while (!rest.empty()) {
     const std::size_t end = std::min(rest.find(':'), rest.size());
-    const std::string file = std::string(rest.substr(0, end)) + "/" + program;
+    std::string file = std::string(rest.substr(0, end)) + "/" + program;
     struct stat info {};
     if (end > 0 && ::stat(file.c_str(), &info) == 0 && S_ISREG(info.st_mode) &&
         ::access(file.c_str(), X_OK) == 0) {

@@ -62,7 +62,7 @@ void RunAdd(const Args& args) {
 }
 
 std::shared_ptr<Args> Fill(CLI::App& command) {
-  const auto args = std::make_shared<Args>();
+  auto args = std::make_shared<Args>();
   command.add_option("names", args->names, "the nodes")->required()->type_name("NODE");
   AddConnectFlags(command, args->connect);
   return args;

@@ -164,12 +164,11 @@ class Resolver {
       return Ok{};
     };
     take(flags_.server, "--server");
-    if (const Status read = folder(folder_from_ == "--data"); !read) return read;
+    if (Status read = folder(folder_from_ == "--data"); !read) return read;
     take(Env("VODA_SERVER"), "VODA_SERVER");
-    if (const Status read = folder(folder_from_ == "VODA_HOME"); !read) return read;
+    if (Status read = folder(folder_from_ == "VODA_HOME"); !read) return read;
     take(config_.server, out_.config_file);
-    if (const Status read = folder(folder_from_ != "--data" && folder_from_ != "VODA_HOME"); !read)
-      return read;
+    if (Status read = folder(folder_from_ != "--data" && folder_from_ != "VODA_HOME"); !read) return read;
     take(std::string(kDefaultServer), "the default");
     const auto url = NormalizeServer(named);
     if (!url) return Error{fmt::format("{}: {}", out_.server_from, url.error().message)};
@@ -205,7 +204,7 @@ class Resolver {
     if (!flags_.token_file.empty())
       return Keep(TokenFromFile(flags_.token_file, "--token-file"), "--token-file");
     if (folder_from_ == "--data") {
-      if (const Status read = FolderToken(taken); !read || taken) return read;
+      if (Status read = FolderToken(taken); !read || taken) return read;
     }
     if (const std::string token = Env("VODA_TOKEN"); !token.empty()) {
       return Keep(CheckToken(token, "VODA_TOKEN"), "VODA_TOKEN");
@@ -214,7 +213,7 @@ class Resolver {
       return Keep(TokenFromFile(file, "VODA_TOKEN_FILE"), "VODA_TOKEN_FILE");
     }
     if (folder_from_ == "VODA_HOME") {
-      if (const Status read = FolderToken(taken); !read || taken) return read;
+      if (Status read = FolderToken(taken); !read || taken) return read;
     }
     if (!config_.token_file.empty()) {
       return Keep(TokenFromFile(config_.token_file, out_.config_file), out_.config_file);

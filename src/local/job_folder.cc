@@ -42,7 +42,7 @@ struct NamedStart {
 std::vector<NamedStart> Named(const std::string& path) {
   std::vector<NamedStart> named;
   for (const std::string& name : ListFolder(path)) {
-    if (const auto parsed = ParseName(name)) named.push_back({*parsed, path + "/" + name});
+    if (const auto parsed = ParseName(name)) named.push_back({*parsed, fmt::format("{}/{}", path, name)});
   }
   std::sort(named.begin(), named.end(),
             [](const NamedStart& a, const NamedStart& b) { return a.name.serial < b.name.serial; });

@@ -90,7 +90,7 @@ Result<MemoryGroup> MemoryGroup::Make(const std::string& name, std::int64_t byte
   int code = ENOENT;
   for (const bool unified : {true, false}) {
     for (const std::string& parent : Parents(unified)) {
-      const std::string path = parent + "/" + name;
+      const std::string path = fmt::format("{}/{}", parent, name);
       if (::mkdir(path.c_str(), 0755) != 0) {
         code = errno;
         continue;

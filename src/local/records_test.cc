@@ -49,7 +49,7 @@ TEST(Records, ASpecThatWasCutShortIsRefused) {
 
 TEST(Records, AnyBytesAreASpecOrAnError) {
   testing::Check(
-      [](std::string text, std::size_t at, char with) {
+      [](const std::string& text, std::size_t at, char with) {
         WorkerSpec spec;
         spec.argv = {"program"};
         spec.env = {{"NAME", "value"}};

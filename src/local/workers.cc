@@ -122,8 +122,10 @@ Result<const Worker*> Workers::Start(WorkerSpec spec) {
     return shim.error();
   }
   Worker worker;
-  worker.start = {
-      .worker = number, .serial = spec.serial, .folder = std::move(*folder), .spec = std::move(spec)};
+  worker.start.worker = number;
+  worker.start.serial = spec.serial;
+  worker.start.folder = std::move(*folder);
+  worker.start.spec = std::move(spec);
   worker.shim = std::move(*shim);
   watch_.Add(worker.shim);
   return &live_.emplace(number, std::move(worker)).first->second;

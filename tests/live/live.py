@@ -120,7 +120,8 @@ class Voda:
             self.process.wait(timeout=30)
 
     def close(self):
-        if os.environ.get("VODA_KEEP"): shutil.copytree(self.folder, os.path.join(os.environ["VODA_KEEP"], os.path.basename(self.folder)))
+        if os.environ.get("VODA_KEEP"):
+            shutil.copytree(self.folder, os.path.join(os.environ["VODA_KEEP"], os.path.basename(self.folder)))
         """Stops Voda and everything it started."""
         try:
             self.stop()

@@ -8,6 +8,7 @@ import unittest
 import live
 
 SLOTS = 4
+PREFIX = r"^(?:\[[^\]]*\](?:<stdout>)?:)? *"  # of torchrun and horovodrun
 
 
 def example(name, **replace):
@@ -20,7 +21,7 @@ def example(name, **replace):
 
 
 def losses(log):
-    return [float(found) for found in re.findall(r"^(?:\[\d+\]<stdout>:)?epoch \d+/\d+ .*?loss ([0-9.e+-]+)", log, re.M)]
+    return [float(found) for found in re.findall(PREFIX + r"epoch \d+/\d+ .*?loss ([0-9.e+-]+)", log, re.M)]
 
 
 class TrainingTest(live.LiveTest):
@@ -35,6 +36,11 @@ class TrainingTest(live.LiveTest):
                       f"{[(j['name'], j['status'], j['workers'], j['planned'], j['message']) for j in voda.jobs().values()]}"
                       f"\n{voda.tail()}", every=0.3)
 
+    def reaches(self, voda, name, epoch):
+        live.wait_for(lambda: (voda.job(name)["progress"] or {"epoch": 0})["epoch"] >= epoch, 180,
+                      lambda: f"epoch {epoch} of {name}\n{voda.tail()}\n"
+                      + voda.ask("GET", f"/api/v1/jobs/{name}/logs?tail=20", raw=True))
+
     def falls(self, voda, name):
         log = voda.ask("GET", f"/api/v1/jobs/{name}/logs", raw=True)
         values = losses(log)
@@ -47,13 +53,15 @@ class TrainingTest(live.LiveTest):
         long = example("pytorch-elastic.yaml", EPOCHS=80, STEPS_PER_EPOCH=10, WAIT_MS=120)
         [first] = voda.submit(long)
         self.settled(voda, {first: 4})  # grows into all idle slots
+        self.reaches(voda, first, 1)
         [second] = voda.submit(long.replace("name: pytorch-elastic", "name: second").replace('"80"', '"1000"'))
         live.wait_for(lambda: voda.job(second)["workers"] >= 1, 60, "the second to start")
         jobs = voda.jobs()
         self.settled(voda, {first: jobs[first]["planned"], second: jobs[second]["planned"]})
         self.assertLess(voda.job(first)["workers"], 4)
 
-        live.wait_for(lambda: (voda.job(first)["progress"] or {"epoch": 0})["epoch"] >= 2, 120, "two epochs")
+        self.reaches(voda, first, voda.job(first)["progress"]["epoch"] + 2)
+        self.reaches(voda, second, 1)
 
         # A rigid job with a higher priority takes everything: both are stopped and come back from their checkpoints.
         rigid = live.job("urgent", [live.PYTHON, "-c", "import time; time.sleep(6)"], workers=4)
@@ -68,9 +76,9 @@ class TrainingTest(live.LiveTest):
         voda.wait(urgent, "Completed")
         live.wait_for(lambda: voda.job(first)["workers"] >= 1, 60, "the first to come back")
         self.assertEqual(voda.job(first)["failures"], 0, "preemption is no failure")
-        live.wait_for(lambda: voda.job(first)["progress"]["epoch"] > before, 120, "progress from the checkpoint")
+        self.reaches(voda, first, before + 1)  # from its checkpoint
         log = voda.ask("GET", f"/api/v1/jobs/{first}/logs", raw=True)
-        epochs = [int(found) for found in re.findall(r"^epoch (\d+)/", log, re.M)]
+        epochs = [int(found) for found in re.findall(PREFIX + r"epoch (\d+)/", log, re.M)]
         self.assertEqual(epochs, sorted(epochs), "no epoch is trained twice after its checkpoint")
 
         # A migration: its node is drained, the workers go to the other.
