@@ -1,5 +1,5 @@
-// JsonWriter: JSON text, written in order, with the commas put in. Keys and strings are quoted; what is no number
-// (an infinity) is null.
+// JsonWriter: JSON text, written in order, with the commas put in. Keys and strings are quoted; what is no
+// number (an infinity) is null.
 #pragma once
 
 #include <cmath>

@@ -120,9 +120,9 @@ class Voda:
             self.process.wait(timeout=30)
 
     def close(self):
+        """Stops Voda and everything it started. VODA_KEEP=DIR keeps a copy of its folder there."""
         if os.environ.get("VODA_KEEP"):
             shutil.copytree(self.folder, os.path.join(os.environ["VODA_KEEP"], os.path.basename(self.folder)))
-        """Stops Voda and everything it started."""
         try:
             self.stop()
         except subprocess.TimeoutExpired:
