@@ -7,7 +7,7 @@ build=(g++ make cmake ninja-build ccache pkg-config libfmt-dev nlohmann-json3-de
        libboost1.81-dev libssl-dev libcurl4-openssl-dev libsqlite3-dev libyaml-cpp-dev prometheus-cpp-dev)
 demo=(python3 python3-torch)
 test=(libgtest-dev librapidcheck-dev time clang-14 libclang-rt-14-dev clang-format-14 clang-tidy-14
-      chromium fonts-dejavu-core prometheus openssl tmux
+      chromium fonts-dejavu-core prometheus openssl curl tmux
       libtorch-dev pybind11-dev python3-dev python3-venv python3-pip python3-wheel python3-cffi python3-cloudpickle
       python3-psutil python3-yaml python3-packaging)  # the last two lines: what Elastic Horovod is built from
 

@@ -260,7 +260,7 @@ std::vector<Key> Screen::Wait(int milliseconds) {
         if (g_active != 0) Take();
         Forget();
       } else if (byte != kWakeByte) {
-        signal_ = byte;
+        signal_ = static_cast<unsigned char>(byte);
         keys.push_back(Key::kQuit);
       }
     }

@@ -48,7 +48,7 @@ using local::Process;
 constexpr int kFirstPort = 20000;
 constexpr int kPorts = 12000;
 
-constexpr double kLockSeconds = 5;   // for the lock of a Voda that was killed just now
+constexpr double kLockSeconds = 2;   // for the lock of a Voda that was killed just now
 constexpr double kStraySeconds = 5;  // for processes that were killed to be gone
 
 void Pause() {

@@ -37,6 +37,7 @@ struct LocalConfig {
   double disturbed_seconds =
       60;  // failures of other workers so soon after a change are its effect, not failures
   std::int64_t log_bytes = std::int64_t{64} << 20;  // kept per worker, the newest
+  double judge_seconds = 5;  // what worker 0 gets to end well, too, before the failure of another is judged
 };
 
 // What happened to a job that the scheduler's events cannot say.

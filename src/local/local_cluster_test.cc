@@ -387,7 +387,7 @@ TEST_F(LocalClusterTest, AWorkerThatEndsWellBeforeWorkerZeroIsNotLost) {
 
 TEST_F(LocalClusterTest, AFailureJustBeforeWorkerZeroEndsWellIsNone) {
   TestCluster cluster(jobs());
-  LocalJob job = ShellJob("job", "sleep 0.6; [ $VODA_WORKER = 1 ] && exit 1; sleep 1");
+  LocalJob job = ShellJob("job", "sleep 0.6; [ $VODA_WORKER = 1 ] && exit 1; sleep 0.3");
   job.spec.restart_policy = RestartPolicy::kNo;
   cluster->AddJob(job, false);
   cluster->Run();
@@ -423,6 +423,21 @@ TEST_F(LocalClusterTest, AKilledShimIsALostWorkerAndNothingOfItStays) {
   ASSERT_TRUE(WaitFor([&] { return cluster.Observed("job") == "a-"; }));
   for (const std::string& number : Workers()) EXPECT_EQ(number, "0");
   EXPECT_EQ(cluster->Failures("job"), 1);
+}
+
+TEST_F(LocalClusterTest, AShimThatHangsIsKilledWithAllItHas) {
+  TestCluster cluster(jobs());
+  LocalJob job = ShellJob("job", "setsid sleep 1000 & exec sleep 1000");
+  job.spec.grace_seconds = 1;
+  cluster->AddJob(job, false);
+  cluster->Run();
+  ASSERT_EQ(cluster.Do(ActionKind::kStart, "job", "aa"), "done");
+  const std::string lock = Slurp(jobs() + "/1/w1-1/lock");
+  ASSERT_TRUE(lock.starts_with("pid ")) << lock;
+  ASSERT_EQ(::kill(static_cast<pid_t>(std::stol(lock.substr(4))), SIGSTOP), 0);
+  EXPECT_EQ(cluster.Do(ActionKind::kShrink, "job", "a"), "done");
+  for (const std::string& number : Workers()) EXPECT_EQ(number, "0");
+  EXPECT_EQ(cluster->Failures("job"), 0);
 }
 
 TEST_F(LocalClusterTest, ForgettingStopsAndErasingRemoves) {
@@ -534,6 +549,17 @@ TEST_F(LocalClusterTest, AnMpiJobFollowsItsListOfHosts) {
   ASSERT_TRUE(local::ReplaceFile(work() + "/stop", "", 0600, local::Durable::kNo));
   EXPECT_EQ(cluster.End("mpi"), "completed");
   EXPECT_EQ(Workers(), Strings{});
+}
+
+TEST_F(LocalClusterTest, RanksThatDoNotFollowTheListAreStopped) {
+  TestCluster cluster(jobs());
+  cluster->AddJob(MpiJob(), false);
+  cluster->Run();
+  ASSERT_EQ(cluster.Do(ActionKind::kStart, "mpi", "ab"), "done");
+  EXPECT_TRUE(WaitFor([&] { return Ranks(jobs()) == 4; }));
+  ASSERT_TRUE(local::ReplaceFile(work() + "/stubborn", "", 0600, local::Durable::kNo));
+  ASSERT_EQ(cluster.Do(ActionKind::kShrink, "mpi", "a"), "done");
+  EXPECT_LE(Ranks(jobs()), 2);
 }
 
 TEST_F(LocalClusterTest, TheOperatorsScriptIsReplacedByOurs) {

@@ -6,23 +6,26 @@
 #include <charconv>
 #include <limits>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "base/log.h"
 #include "local/files.h"
 #include "local/job_runner.h"
+#include "local/proc.h"
 
 namespace voda::local {
 
 namespace {
 
 constexpr double kForever = std::numeric_limits<double>::infinity();
-// Agents end within seconds of each other. The end of another is only judged when worker 0 has had the time
-// to end well, too.
-constexpr double kAfterFailure = 5;
+// What worker 0 gets to end, too, when another has ended well: agents end within seconds of each other.
 constexpr double kAfterSuccess = 60;
 // So often a worker that ended well before worker 0 is started again; then it has done its part.
 constexpr int kEarlyMax = 3;
+// How long a resize waits for torchrun to have formed its group, and how often it looks.
+constexpr double kFormingMax = 60;
+constexpr double kLookEvery = 0.25;
 
 class PyTorchRunner final : public JobRunner {
  public:
@@ -100,7 +103,7 @@ class PyTorchRunner final : public JobRunner {
       return;
     }
     const bool may_be_done = Rigid(job_.spec) || early_ >= kEarlyMax;
-    const double patience = !success ? kAfterFailure : may_be_done ? kForever : kAfterSuccess;
+    const double patience = !success ? config().judge_seconds : may_be_done ? kForever : kAfterSuccess;
     const int number = start.worker;
     const auto at =
         pending_.insert_or_assign(number, Pending{std::move(start), now + patience, !looking_back_});
@@ -149,6 +152,11 @@ class PyTorchRunner final : public JobRunner {
       if (takes && !order.whole) ConsiderWhole(order);
     }
     bool waiting = false;
+    bool staying = false;
+    for (const auto& [number, worker] : workers_.live()) {
+      staying = staying || Stays(order, number, worker);
+    }
+    if (staying && !order.whole && Forming(now)) return false;
     for (const auto& [number, worker] : workers_.live()) {
       if (Stays(order, number, worker)) continue;
       workers_.Stop(number, now);
@@ -160,7 +168,7 @@ class PyTorchRunner final : public JobRunner {
   }
 
   double NextOfKind(double now) const override {
-    double next = kForever;
+    double next = forming_since_ ? now + kLookEvery : kForever;
     for (const auto& [number, pending] : pending_) {
       if (pending.judge_at > now) next = std::min(next, pending.judge_at);
     }
@@ -168,6 +176,54 @@ class PyTorchRunner final : public JobRunner {
   }
 
  private:
+  // Whether torchrun is still bringing its workers together, so that none may be taken away: those left would
+  // wait for it for minutes. Formed is a group in which every agent has a training process that knows the
+  // size of today. Not for ever: a program that never forms must not keep its seats.
+  bool Forming(double now) {
+    const auto leaves = [&](const auto& entry) { return !Stays(*order_, entry.first, entry.second); };
+    const auto& live = workers_.live();
+    const bool any = std::any_of(live.begin(), live.end(), leaves);
+    const bool begun =
+        std::any_of(live.begin(), live.end(), [](const auto& entry) { return entry.second.stopping; });
+    if (!any || begun || !RunsTorchrun() || Formed()) {
+      forming_since_.reset();
+      return false;
+    }
+    if (!forming_since_) forming_since_ = now;
+    if (now - *forming_since_ < kFormingMax) return true;
+    Log(LogLevel::kWarn, "workers did not come together; resized all the same",
+        {{"job", job_.name}, {"seconds", kFormingMax}});
+    forming_since_.reset();
+    return false;
+  }
+
+  bool RunsTorchrun() const {
+    const auto& command = job_.spec.worker.command;
+    const auto& args = job_.spec.worker.args;
+    const auto torchrun = [](const std::string& word) {
+      return word == "torchrun" || word.ends_with("/torchrun") || word == "torch.distributed.run";
+    };
+    return std::any_of(command.begin(), command.end(), torchrun) ||
+           std::any_of(args.begin(), args.end(), torchrun);
+  }
+
+  bool Formed() const {
+    std::set<int> missing;
+    for (const auto& [number, worker] : workers_.live()) missing.insert(number);
+    const auto size = missing.size();
+    const std::string id = std::to_string(job_.id);
+    for (const Process& process : AllProcesses()) {
+      if (process.zombie) continue;
+      const std::string environment = EnvironmentOf(process.pid);
+      if (Lookup(environment, "VODA_JOB_ID") != id || !Lookup(environment, "TORCHELASTIC_RUN_ID")) continue;
+      const auto world = Lookup(environment, "GROUP_WORLD_SIZE");
+      const auto number = Lookup(environment, "VODA_WORKER");
+      if (world && number && *world == std::to_string(size))
+        missing.erase(std::atoi(std::string(*number).c_str()));
+    }
+    return missing.empty();
+  }
+
   struct Pending {
     StartRecord start;
     double judge_at = 0;
@@ -323,7 +379,8 @@ class PyTorchRunner final : public JobRunner {
 
   int early_ = 0;
   bool adopted_ = false;
-  bool collapse_ = false;  // all workers are being stopped, for worker 0 is gone
+  std::optional<double> forming_since_;  // a resize waits for torchrun
+  bool collapse_ = false;                // all workers are being stopped, for worker 0 is gone
   std::string collapse_reason_;
   PendingMap pending_;  // workers other than 0 that ended, until worker 0 has had time to end, too
 };

@@ -32,7 +32,13 @@ class Folder {
   }
   Folder(const Folder&) = delete;
   Folder& operator=(const Folder&) = delete;
-  ~Folder() { local::RemoveTree(path_); }
+  // A shim that is ending may still write.
+  ~Folder() {
+    for (int i = 0; i < 500 && local::Exists(path_); ++i) {
+      local::RemoveTree(path_);
+      if (local::Exists(path_)) ::usleep(10'000);
+    }
+  }
   const std::string& path() const { return path_; }
 
  private:
@@ -111,6 +117,7 @@ class TestCluster {
     config.settle_seconds = 0.3;
     config.disturbed_seconds = disturbed_seconds;
     config.log_bytes = log_bytes;
+    config.judge_seconds = 1;
     LocalCluster::Callbacks callbacks;
     callbacks.post = [this](const std::string&, Event event) {
       const std::lock_guard guard(mutex_);

@@ -315,6 +315,16 @@ void Service::Change(const std::string& name, const Changes& changes, Done done)
     entry.record.min = record.min;
     entry.record.num = record.num;
     entry.record.max = record.max;
+    if (limits && entry.spec) {
+      JobSpec spec = *entry.spec;
+      spec.min = record.min;
+      spec.num = record.num;
+      spec.max = record.max;
+      entry.spec = std::make_shared<const JobSpec>(std::move(spec));
+      cluster_.AddJob(
+          {entry.record.id, entry.record.name, entry.record.gpu_type, entry.record.token, *entry.spec},
+          false);
+    }
     Lane& lane = *FindLane(entry.record.gpu_type);
     JobChanged event{entry.record.name, record.priority, std::nullopt};
     if (limits) {

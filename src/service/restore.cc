@@ -75,6 +75,9 @@ Status Service::RestoreJob(JobRecord record, double now) {
     Log(LogLevel::kError, "job.failed", {{"job", job.record.name}, {"message", job.record.message}});
     return Ok{};
   }
+  specs->front().min = job.record.min;  // they may have been changed since
+  specs->front().num = job.record.num;
+  specs->front().max = job.record.max;
   job.spec = std::make_shared<const JobSpec>(std::move(specs->front()));
   job.csv = std::make_unique<CsvProgress>(
       fmt::format("{}/{}/metrics/{}.csv", config_.jobs_folder, job.record.id, job.record.name));
