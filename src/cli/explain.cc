@@ -39,9 +39,9 @@ std::string ExplainText(const JsonValue& answer) {
   const auto planned = answer["planned"].Whole();
   if (workers > 0 || planned > 0) out += fmt::format(", {}", Counted(workers, "worker"));
   if (planned != workers) out += fmt::format(" (the plan says {})", planned);
-  if (answer["position"].Whole() > 0) {
-    out +=
-        fmt::format(", number {} of {} in the queue", answer["position"].Whole(), answer["waiting"].Whole());
+  if (workers == 0 && answer["position"].Whole() > 0) {
+    out += fmt::format(", number {} in the algorithm's order; {} waiting", answer["position"].Whole(),
+                       Counted(answer["waiting"].Whole(), "job"));
   }
   out += "\n";
   const auto field = [&](std::string_view name, std::string_view value) {
