@@ -16,7 +16,7 @@ std::string UniqueJobName(const std::string& submitted, double now,
   std::strftime(stamp.data(), stamp.size(), "%Y%m%d-%H%M%S", &utc);
   std::string base = submitted;
   while (!base.empty() && base.back() == '-') base.pop_back();  // of a generateName
-  const std::string name = fmt::format("{}-{}", base, stamp.data());
+  std::string name = fmt::format("{}-{}", base, stamp.data());
   if (!taken(name)) return name;
   for (int n = 2;; ++n) {
     std::string next = fmt::format("{}-{}", name, n);

@@ -49,7 +49,7 @@ Answer<std::vector<std::string>> Statuses(const std::string& text) {
 
 }  // namespace
 
-void Routes::ListJobs(Call call) {
+void Routes::ListJobs(const Call& call) {
   JobFilter filter;
   auto statuses = Statuses(QueryText(call.request, "status"));
   if (const auto* refusal = std::get_if<Refusal>(&statuses)) return call.reply->Send(ToResponse(*refusal));
@@ -69,7 +69,7 @@ void Routes::ListJobs(Call call) {
 }
 
 void Routes::SubmitBody(
-    Call call, std::function<HttpResponse(const Service&, const std::vector<std::int64_t>&)> answer) {
+    const Call& call, std::function<HttpResponse(const Service&, const std::vector<std::int64_t>&)> answer) {
   const auto dry_run = QueryFlag(call.request, "dry_run");
   if (const auto* refusal = std::get_if<Refusal>(&dry_run)) return call.reply->Send(ToResponse(*refusal));
   const std::string_view key = call.request.Header("idempotency-key");
@@ -107,8 +107,8 @@ void Routes::SubmitBody(
             });
 }
 
-void Routes::CreateJobs(Call call) {
-  SubmitBody(std::move(call), [](const Service& service, const std::vector<std::int64_t>& ids) {
+void Routes::CreateJobs(const Call& call) {
+  SubmitBody(call, [](const Service& service, const std::vector<std::int64_t>& ids) {
     JsonWriter out;
     out.Object().Key("jobs").Array();
     for (const std::int64_t id : ids) {
@@ -132,11 +132,11 @@ void Routes::DescribeJobs(const Call& call, int status, Answer<std::vector<std::
   call.reply->Send(JsonResponse(out.End().Take(), status));
 }
 
-void Routes::ShowJob(Call call) {
+void Routes::ShowJob(const Call& call) {
   Read(call, [name = call.name](Service& service, double now) { return service.JobJson(name, now); });
 }
 
-void Routes::PatchJob(Call call) {
+void Routes::PatchJob(const Call& call) {
   const auto body = JsonBody::Parse(call.request.body, {"priority", "min", "num", "max"});
   if (!body) return call.reply->Send(ErrorResponse(400, "invalid", body.error().message));
   Changes changes;
@@ -164,7 +164,7 @@ void Routes::PatchJob(Call call) {
   });
 }
 
-void Routes::DeleteJob(Call call) {
+void Routes::DeleteJob(const Call& call) {
   OnEngine(call.reply, [this, call](Service& service) {
     const double began = WallNow();
     service.Delete(call.name, [this, call, began, &service](Answer<std::vector<std::int64_t>> ids) {
@@ -179,7 +179,7 @@ void Routes::DeleteJob(Call call) {
   });
 }
 
-void Routes::HoldJob(Call call, bool held) {
+void Routes::HoldJob(const Call& call, bool held) {
   OnEngine(call.reply, [this, call, held](Service& service) {
     service.Hold(call.name, held, [this, call, &service](Answer<std::vector<std::int64_t>> ids) {
       DescribeJobs(call, 200, std::move(ids), service);
@@ -187,7 +187,7 @@ void Routes::HoldJob(Call call, bool held) {
   });
 }
 
-void Routes::ExplainJob(Call call) {
+void Routes::ExplainJob(const Call& call) {
   OnEngine(call.reply, [this, call](Service& service) {
     const auto answer = [call](Service& of, std::optional<double> start) {
       auto text = of.ExplainJson(call.name, start, WallNow());
@@ -215,7 +215,7 @@ void Routes::ExplainJob(Call call) {
   });
 }
 
-void Routes::JobLogs(Call call) {
+void Routes::JobLogs(const Call& call) {
   const auto worker = QueryWhole(call.request, "worker", 0, 0, kMaxWorkers);
   if (const auto* refusal = std::get_if<Refusal>(&worker)) return call.reply->Send(ToResponse(*refusal));
   const auto tail = QueryWhole(call.request, "tail", -1, 0, 1'000'000'000);
@@ -239,7 +239,7 @@ void Routes::JobLogs(Call call) {
       if (!text.empty()) stream->Send(std::make_shared<const std::string>(std::move(text)));
       LogFollower::Source source;
       source.files = [cluster, id, worker] { return cluster->LogFiles(id, worker); };
-      source.ended = [this, name = call.name](std::function<void(bool)> tell) {
+      source.ended = [this, name = call.name](const std::function<void(bool)>& tell) {
         engine_.PostAlways([name, tell](Service& of) {
           const JobEntry* entry = of.Find(name);
           tell(entry == nullptr || entry->record.ended.has_value());
@@ -250,7 +250,7 @@ void Routes::JobLogs(Call call) {
   });
 }
 
-void Routes::JobProgress(Call call) {
+void Routes::JobProgress(const Call& call) {
   const auto report = ParseProgress(call.request.body);
   if (!report) {
     metrics_.Add(Series::kProgressRejected, {"body"});

@@ -125,7 +125,7 @@ Answer<std::vector<JobRecord>> Service::Admit(const std::vector<JobSpec>& specs,
 }
 
 void Service::Submit(std::vector<JobSpec> specs, std::optional<Idempotency> idempotency, double now,
-                     Done done) {
+                     const Done& done) {
   if (idempotency) {
     auto known = database_.Idempotency(idempotency->key);
     if (!known) return done(Unavailable(known.error().message));

@@ -14,7 +14,7 @@
 
 namespace voda {
 
-void Routes::AddNode(Call call) {
+void Routes::AddNode(const Call& call) {
   const auto body = JsonBody::Parse(call.request.body, {"name", "gpus", "gpu_type"});
   if (!body) return call.reply->Send(ErrorResponse(400, "invalid", body.error().message));
   const auto name = body->Text("name");
@@ -45,7 +45,7 @@ void Routes::AddNode(Call call) {
   });
 }
 
-void Routes::RemoveNode(Call call) {
+void Routes::RemoveNode(const Call& call) {
   OnEngine(call.reply, [call](Service& service) {
     service.RemoveNode(call.name, [call](const std::optional<Refusal>& refusal) {
       if (refusal) return call.reply->Send(ToResponse(*refusal));
@@ -54,7 +54,7 @@ void Routes::RemoveNode(Call call) {
   });
 }
 
-void Routes::SetNodeState(Call call, const char* state) {
+void Routes::SetNodeState(const Call& call, const char* state) {
   OnEngine(call.reply, [call, state](Service& service) {
     service.SetNodeState(call.name, state, [call, &service](const std::optional<Refusal>& refusal) {
       if (refusal) return call.reply->Send(ToResponse(*refusal));
@@ -65,7 +65,7 @@ void Routes::SetNodeState(Call call, const char* state) {
   });
 }
 
-void Routes::MakePlan(Call call) {
+void Routes::MakePlan(const Call& call) {
   OnWorkers(call.reply, [call] {
     const std::string named = QueryText(call.request, "algorithm");
     const std::string algorithm = named.empty() ? std::string(kDefaultPolicy) : named;
@@ -78,7 +78,7 @@ void Routes::MakePlan(Call call) {
   });
 }
 
-void Routes::ListRounds(Call call) {
+void Routes::ListRounds(const Call& call) {
   const auto limit = QueryWhole(call.request, "limit", 100, 1, 10'000);
   if (const auto* refusal = std::get_if<Refusal>(&limit)) return call.reply->Send(ToResponse(*refusal));
   const auto before = QueryWhole(call.request, "before", 0, 0, INT64_MAX);
@@ -89,7 +89,7 @@ void Routes::ListRounds(Call call) {
   });
 }
 
-void Routes::PutSettings(Call call) {
+void Routes::PutSettings(const Call& call) {
   const auto body = JsonBody::Parse(call.request.body, {"algorithm", "options", "rate_limit_seconds"});
   if (!body) return call.reply->Send(ErrorResponse(400, "invalid", body.error().message));
   const auto algorithm = body->Text("algorithm");
@@ -112,7 +112,7 @@ void Routes::PutSettings(Call call) {
   });
 }
 
-void Routes::Events(Call call) {
+void Routes::Events(const Call& call) {
   std::string after = QueryText(call.request, "after");
   if (const std::string_view last = call.request.Header("last-event-id"); !last.empty())
     after = std::string(last);
@@ -138,7 +138,7 @@ void Routes::Events(Call call) {
   });
 }
 
-void Routes::Metrics_(Call call) {
+void Routes::Metrics_(const Call& call) {
   Metrics::Role role = Metrics::Role::kAll;
   for (const auto& [port, port_role] : config_.ports) {
     if (port != call.request.port) continue;
@@ -166,7 +166,7 @@ void Routes::Metrics_(Call call) {
   });
 }
 
-void Routes::Ready(Call call) {
+void Routes::Ready(const Call& call) {
   OnEngine(call.reply, [call](Service& service) {
     if (service.store_error().empty()) return call.reply->Send(TextResponse("ok\n"));
     call.reply->Send(

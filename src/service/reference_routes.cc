@@ -11,8 +11,8 @@
 
 namespace voda {
 
-void Routes::ReferenceCreate(Call call) {
-  SubmitBody(std::move(call), [](const Service& service, const std::vector<std::int64_t>& ids) {
+void Routes::ReferenceCreate(const Call& call) {
+  SubmitBody(call, [](const Service& service, const std::vector<std::int64_t>& ids) {
     std::string text;
     for (const std::int64_t id : ids) {
       const JobEntry* job = service.Find(id);
@@ -24,7 +24,7 @@ void Routes::ReferenceCreate(Call call) {
   });
 }
 
-void Routes::ReferenceDelete(Call call) {
+void Routes::ReferenceDelete(const Call& call) {
   const auto name = JsonBody::ParsePlain(call.request.body);
   const auto* text = name ? std::get_if<std::string>(&*name) : nullptr;
   if (text == nullptr) {
@@ -41,13 +41,13 @@ void Routes::ReferenceDelete(Call call) {
   });
 }
 
-void Routes::ReferenceTable(Call call) {
+void Routes::ReferenceTable(const Call& call) {
   OnEngine(call.reply, [call](Service& service) {
     call.reply->Send(TextResponse(service.JobTable(WallNow(), QueryText(call.request, "gpu_type"))));
   });
 }
 
-void Routes::ReferenceAlgorithm(Call call) {
+void Routes::ReferenceAlgorithm(const Call& call) {
   const auto name = JsonBody::ParsePlain(call.request.body);
   const auto* text = name ? std::get_if<std::string>(&*name) : nullptr;
   if (text == nullptr) {
@@ -65,7 +65,7 @@ void Routes::ReferenceAlgorithm(Call call) {
   });
 }
 
-void Routes::ReferenceRateLimit(Call call) {
+void Routes::ReferenceRateLimit(const Call& call) {
   const auto value = JsonBody::ParsePlain(call.request.body);
   std::optional<double> seconds;
   if (value) {
@@ -86,7 +86,7 @@ void Routes::ReferenceRateLimit(Call call) {
   });
 }
 
-void Routes::ReferenceAllocation(Call call) {
+void Routes::ReferenceAllocation(const Call& call) {
   OnWorkers(call.reply, [this, call] {
     const auto request = ParseAllocationRequest(call.request.body, WallNow());
     if (!request) return call.reply->Send(ErrorResponse(400, "invalid", request.error().message));

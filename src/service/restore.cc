@@ -48,7 +48,7 @@ Status Service::Restore(double now) {
       job.record = std::move(record);
       continue;
     }
-    if (const Status restored = RestoreJob(std::move(record), now); !restored) return restored;
+    if (Status restored = RestoreJob(std::move(record), now); !restored) return restored;
     ++adopted;
   }
   Log(LogLevel::kInfo, "restored", {{"jobs", jobs->size()}, {"active", adopted}, {"nodes", nodes_.size()}});

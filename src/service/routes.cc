@@ -97,7 +97,9 @@ HttpResponse TextResponse(std::string body, int status) {
 }
 
 const std::vector<Routes::Route>& Routes::Table() {
-  const auto view = [](auto make) { return [make](Routes& self, Call call) { self.Read(call, make); }; };
+  const auto view = [](auto make) {
+    return [make](Routes& self, const Call& call) { self.Read(call, make); };
+  };
   static const std::vector<Route> table = {
       {"GET", "/api/v1/jobs", true, false, &Routes::ListJobs},
       {"POST", "/api/v1/jobs", false, false, &Routes::CreateJobs},
@@ -105,9 +107,9 @@ const std::vector<Routes::Route>& Routes::Table() {
       {"PATCH", "/api/v1/jobs/{}", false, false, &Routes::PatchJob},
       {"DELETE", "/api/v1/jobs/{}", false, false, &Routes::DeleteJob},
       {"POST", "/api/v1/jobs/{}/hold", false, false,
-       [](Routes& self, Call call) { self.HoldJob(std::move(call), true); }},
+       [](Routes& self, const Call& call) { self.HoldJob(call, true); }},
       {"POST", "/api/v1/jobs/{}/resume", false, false,
-       [](Routes& self, Call call) { self.HoldJob(std::move(call), false); }},
+       [](Routes& self, const Call& call) { self.HoldJob(call, false); }},
       {"GET", "/api/v1/jobs/{}/explain", true, false, &Routes::ExplainJob},
       {"GET", "/api/v1/jobs/{}/logs", false, false, &Routes::JobLogs},
       {"POST", "/api/v1/jobs/{}/progress", false, false, &Routes::JobProgress},
@@ -116,13 +118,13 @@ const std::vector<Routes::Route>& Routes::Table() {
       {"POST", "/api/v1/nodes", false, false, &Routes::AddNode},
       {"DELETE", "/api/v1/nodes/{}", false, false, &Routes::RemoveNode},
       {"POST", "/api/v1/nodes/{}/drain", false, false,
-       [](Routes& self, Call call) { self.SetNodeState(std::move(call), "draining"); }},
+       [](Routes& self, const Call& call) { self.SetNodeState(call, "draining"); }},
       {"POST", "/api/v1/nodes/{}/cordon", false, false,
-       [](Routes& self, Call call) { self.SetNodeState(std::move(call), "cordoned"); }},
+       [](Routes& self, const Call& call) { self.SetNodeState(call, "cordoned"); }},
       {"POST", "/api/v1/nodes/{}/uncordon", false, false,
-       [](Routes& self, Call call) { self.SetNodeState(std::move(call), "ready"); }},
+       [](Routes& self, const Call& call) { self.SetNodeState(call, "ready"); }},
       {"GET", "/api/v1/plan", true, false,
-       [](Routes& self, Call call) {
+       [](Routes& self, const Call& call) {
          const auto type = call.request.query.find("gpu_type");
          const std::string gpu_type = type == call.request.query.end() ? std::string() : type->second;
          self.Read(call,
@@ -131,9 +133,9 @@ const std::vector<Routes::Route>& Routes::Table() {
       {"POST", "/api/v1/plan", false, true, &Routes::MakePlan},
       {"GET", "/api/v1/rounds", true, false, &Routes::ListRounds},
       {"GET", "/api/v1/algorithms", true, true,
-       [](Routes&, Call call) { call.reply->Send(JsonResponse(AlgorithmsJson())); }},
+       [](Routes&, const Call& call) { call.reply->Send(JsonResponse(AlgorithmsJson())); }},
       {"GET", "/api/v1/settings", true, false,
-       [](Routes& self, Call call) {
+       [](Routes& self, const Call& call) {
          const auto type = call.request.query.find("gpu_type");
          const std::string gpu_type = type == call.request.query.end() ? std::string() : type->second;
          self.Read(call, [gpu_type](Service& service, double) { return service.SettingsJson(gpu_type); });
@@ -143,8 +145,9 @@ const std::vector<Routes::Route>& Routes::Table() {
        view([](Service& service, double now) -> Answer<std::string> { return service.InfoJson(now); })},
       {"GET", "/api/v1/events", true, false, &Routes::Events},
       {"GET", "/api/v1/openapi.json", true, true,
-       [](Routes&, Call call) { call.reply->Send(JsonResponse(std::string(OpenApiDocument()))); }},
-      {"GET", "/livez", true, true, [](Routes&, Call call) { call.reply->Send(TextResponse("ok\n")); }},
+       [](Routes&, const Call& call) { call.reply->Send(JsonResponse(std::string(OpenApiDocument()))); }},
+      {"GET", "/livez", true, true,
+       [](Routes&, const Call& call) { call.reply->Send(TextResponse("ok\n")); }},
       {"GET", "/readyz", true, true, &Routes::Ready},
       {"GET", "/metrics", true, true, &Routes::Metrics_},
       {"POST", "/training", false, false, &Routes::ReferenceCreate},

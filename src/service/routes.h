@@ -36,7 +36,7 @@ class Routes {
     Reply reply;
     std::string name;  // the {} of the path
   };
-  using Handler = std::function<void(Routes&, Call)>;
+  using Handler = std::function<void(Routes&, const Call&)>;
   struct Route {
     std::string_view method;
     std::string_view pattern;  // "/api/v1/jobs/{}/hold"
@@ -53,35 +53,35 @@ class Routes {
   void Read(const Call& call, std::function<Answer<std::string>(Service&, double now)> view);
 
   // job_routes.cc
-  void ListJobs(Call call);
-  void CreateJobs(Call call);
-  void ShowJob(Call call);
-  void PatchJob(Call call);
-  void DeleteJob(Call call);
-  void HoldJob(Call call, bool held);
-  void ExplainJob(Call call);
-  void JobLogs(Call call);
-  void JobProgress(Call call);
+  void ListJobs(const Call& call);
+  void CreateJobs(const Call& call);
+  void ShowJob(const Call& call);
+  void PatchJob(const Call& call);
+  void DeleteJob(const Call& call);
+  void HoldJob(const Call& call, bool held);
+  void ExplainJob(const Call& call);
+  void JobLogs(const Call& call);
+  void JobProgress(const Call& call);
   // node_routes.cc: nodes, decisions, settings, health
-  void AddNode(Call call);
-  void RemoveNode(Call call);
-  void SetNodeState(Call call, const char* state);
-  void MakePlan(Call call);
-  void ListRounds(Call call);
-  void PutSettings(Call call);
-  void Events(Call call);
-  void Metrics_(Call call);
-  void Ready(Call call);
+  void AddNode(const Call& call);
+  void RemoveNode(const Call& call);
+  void SetNodeState(const Call& call, const char* state);
+  void MakePlan(const Call& call);
+  void ListRounds(const Call& call);
+  void PutSettings(const Call& call);
+  void Events(const Call& call);
+  void Metrics_(const Call& call);
+  void Ready(const Call& call);
   // reference_routes.cc
-  void ReferenceCreate(Call call);
-  void ReferenceDelete(Call call);
-  void ReferenceTable(Call call);
-  void ReferenceAlgorithm(Call call);
-  void ReferenceRateLimit(Call call);
-  void ReferenceAllocation(Call call);
+  void ReferenceCreate(const Call& call);
+  void ReferenceDelete(const Call& call);
+  void ReferenceTable(const Call& call);
+  void ReferenceAlgorithm(const Call& call);
+  void ReferenceRateLimit(const Call& call);
+  void ReferenceAllocation(const Call& call);
 
   // Reads the jobs of the body and submits them; `answer` makes the answer of those accepted.
-  void SubmitBody(Call call,
+  void SubmitBody(const Call& call,
                   std::function<HttpResponse(const Service&, const std::vector<std::int64_t>&)> answer);
   void DescribeJobs(const Call& call, int status, Answer<std::vector<std::int64_t>> ids, Service& service);
 

@@ -63,7 +63,7 @@ class ServerParts final : public Server {
   Status Start(ServerConfig config) {
     const bool tls = !config.tls_certificate.empty();
     // 1. What must be ours before anything is changed.
-    if (const Status made = MakeFolder(config.data); !made) return made;
+    if (Status made = MakeFolder(config.data); !made) return made;
     token_path_ = config.data + "/token";
     auto token = LoadOrMakeToken(token_path_);
     if (!token) return token.error();
@@ -122,7 +122,7 @@ class ServerParts final : public Server {
     engine_ = std::make_unique<Engine>(*service_);
 
     // 3. The state of an earlier run, then answers.
-    if (const Status restored = service_->Restore(WallNow()); !restored) return restored;
+    if (Status restored = service_->Restore(WallNow()); !restored) return restored;
     cluster_->Run();
     engine_->Run();
     RoutesConfig routes;

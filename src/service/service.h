@@ -112,7 +112,8 @@ class Service {
   struct Idempotency {
     std::string key, body_hash;
   };
-  void Submit(std::vector<JobSpec> specs, std::optional<Idempotency> idempotency, double now, Done done);
+  void Submit(std::vector<JobSpec> specs, std::optional<Idempotency> idempotency, double now,
+              const Done& done);
   // What Submit would do, as the API answers it.
   Answer<std::string> DryRun(const std::vector<JobSpec>& specs, double now);
   void Delete(const std::string& job, Done done);
