@@ -82,8 +82,9 @@ void AddStatic(Env& env, const JobSpec& spec, const Seat& seat) {
 
 void AddElastic(Env& env, const LocalJob& job, const Seat& seat) {
   const JobSpec& spec = job.spec;
-  Set(env, "PET_NNODES",
-      spec.min == spec.max ? std::to_string(spec.max) : fmt::format("{}:{}", spec.min, spec.max));
+  const std::string limits =
+      spec.min == spec.max ? std::to_string(spec.max) : fmt::format("{}:{}", spec.min, spec.max);
+  Set(env, "PET_NNODES", seat.nnodes.empty() ? limits : seat.nnodes);
   Set(env, "PET_RDZV_BACKEND", spec.rdzv_backend);
   Set(env, "PET_RDZV_ENDPOINT", fmt::format("127.0.0.1:{}", seat.port));
   Set(env, "PET_RDZV_ID", fmt::format("{}-{}", job.name, seat.incarnation));

@@ -23,6 +23,7 @@ struct Seat {
   int incarnation = 0;
   int port = 0;
   std::int64_t memory_bytes = 0;  // limit; 0: none
+  std::string nnodes;             // as worker 0 was told: all must know the same limits; empty: the job's
 };
 
 struct Command {

@@ -318,6 +318,9 @@ class PyTorchRunner final : public JobRunner {
     } else {
       seat.port = root->start.spec->port;
       seat.incarnation = root->start.spec->incarnation;
+      for (const EnvVar& variable : root->start.spec->env) {
+        if (variable.name == "PET_NNODES") seat.nnodes = variable.value;
+      }
     }
     const bool master = number == 0 && job_.spec.master;
     seat.memory_bytes = master ? job_.spec.master->memory_bytes : job_.spec.worker.memory_bytes;

@@ -84,6 +84,7 @@ class TrainingTest(live.LiveTest):
 
         # A migration: its node is drained, the workers go to the other.
         voda.ask("DELETE", f"/api/v1/jobs/{second}")
+        self.settled(voda, {first: 4})
         voda.ask("PATCH", f"/api/v1/jobs/{first}", {"max": 2, "min": 1})
         self.settled(voda, {first: 2})
         node = voda.job(first)["nodes"][0]
