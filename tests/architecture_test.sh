@@ -32,9 +32,10 @@ may api base codec
 may metrics base
 may client base codec
 may service base model policy placement estimate core codec exec sim spec store local api metrics
-for folder in model policy placement estimate core codec; do
+# The log stamps its lines with the time; no decision reads them back.
+for folder in base model policy placement estimate core codec; do
   check "$folder reads no clock, chance or environment" \
-    "grep -rnE '(system|steady)_clock::now|random_device|std::rand\b|getenv|time\(nullptr' $folder | grep -v '_test\.cc:'"
+    "grep -rnE '(system|steady)_clock::now|random_device|std::rand\b|getenv|time\(nullptr' $folder | grep -vE '_test\.cc:|^base/log\.cc:'"
 done
 check "heavy headers stay out of ours" "grep -rnE '#include [<\"](nlohmann/json.hpp|CLI/CLI.hpp|yaml-cpp|boost|curl|sqlite3|prometheus|gtest|rapidcheck)' --include=*.h ."
 echo "$passed passed, $failed failed"

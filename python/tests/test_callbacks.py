@@ -165,7 +165,7 @@ class Real(Case):
             self.assertGreater(body["loss"], 0)
         self.assertLess(epochs[-1]["loss"], epochs[0]["loss"])
 
-    @unittest.skipUnless(installed("keras") and installed("torch"), "no keras with torch")
+    @unittest.skipUnless(installed("keras") and installed("torch"), "LEFT OUT: the Keras callback in real training; keras with torch is not installed")
     def test_keras(self):
         server = self.train("""
             import keras, numpy
@@ -177,7 +177,7 @@ class Real(Case):
             """, KERAS_BACKEND="torch")
         self.check(server, 4)
 
-    @unittest.skipUnless(installed("pytorch_lightning") or installed("lightning"), "no lightning")
+    @unittest.skipUnless(installed("pytorch_lightning") or installed("lightning"), "LEFT OUT: the Lightning callback in real training; lightning is not installed")
     def test_lightning(self):
         server = self.train("""
             try:
@@ -207,7 +207,7 @@ class Real(Case):
             """)
         self.check(server, 4)
 
-    @unittest.skipUnless(installed("transformers", "accelerate"), "no transformers with accelerate")
+    @unittest.skipUnless(installed("transformers", "accelerate"), "LEFT OUT: the Trainer callback in real training; transformers is not installed")
     def test_huggingface(self):
         server = self.train("""
             import torch, transformers

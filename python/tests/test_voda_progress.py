@@ -461,7 +461,7 @@ class Ranks(Case):
         try:
             import torch.distributed as dist
         except ImportError:
-            self.skipTest("no torch")
+            self.skipTest("LEFT OUT: the rank that torch.distributed tells; torch is not installed")
         server = self.serve()
         os.environ.update(RANK="1", WORLD_SIZE="9")
         store = dist.FileStore(os.path.join(self.folder, "store"), 1)
@@ -493,7 +493,7 @@ def _child_reports(progress):
     sys.exit(0 if progress.flush(GENEROUS) else 1)
 
 
-@unittest.skipUnless(hasattr(os, "fork"), "no fork")
+@unittest.skipUnless(hasattr(os, "fork"), "LEFT OUT: reporting after a fork; this system has none")
 class Fork(Case):
     def test_a_child_sends_its_own_reports_only(self):
         held = threading.Event()

@@ -14,18 +14,20 @@ namespace voda {
 
 namespace {
 
+void WriteSize(JsonWriter& out, const SizeRecord& size) {
+  out.Object()
+      .Field("time", size.time)
+      .Field("round", size.round)
+      .Field("from", size.from)
+      .Field("to", size.to)
+      .Field("reason", size.reason)
+      .Field("trigger", size.trigger)
+      .End();
+}
+
 void WriteSizes(JsonWriter& out, const std::vector<SizeRecord>& sizes) {
   out.Array();
-  for (const SizeRecord& size : sizes) {
-    out.Object()
-        .Field("time", size.time)
-        .Field("round", size.round)
-        .Field("from", size.from)
-        .Field("to", size.to)
-        .Field("reason", size.reason)
-        .Field("trigger", size.trigger)
-        .End();
-  }
+  for (const SizeRecord& size : sizes) WriteSize(out, size);
   out.EndArray();
 }
 
@@ -230,15 +232,7 @@ Answer<std::string> Service::ExplainJson(const std::string& name, std::optional<
       out.Null();
       return;
     }
-    const SizeRecord& last = sizes->back();
-    out.Object()
-        .Field("time", last.time)
-        .Field("round", last.round)
-        .Field("from", last.from)
-        .Field("to", last.to)
-        .Field("reason", last.reason)
-        .Field("trigger", last.trigger)
-        .End();
+    WriteSize(out, sizes->back());
   };
   const State* state = lane == nullptr ? nullptr : &lane->scheduler->state();
   const JobIndex index = state == nullptr ? kNoJob : FindJob(*state, name);
