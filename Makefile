@@ -31,6 +31,7 @@ check: tests-built  ## the fast tests
 
 test: tests-built lint  ## everything a release must pass
 	@tools/horovod_venv.sh
+	@tools/schemathesis_venv.sh
 	@cmake --preset clang-release -DVODA_TESTS=OFF >/dev/null
 	@cmake --build build/clang-release --target voda -j $(JOBS) -- --quiet
 	@ctest --test-dir build/release -j $(JOBS) --progress

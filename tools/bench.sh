@@ -16,3 +16,6 @@ if [ -f "$data/philly/philly_jobs.csv.gz" ]; then
 else
   echo "LEFT OUT: the Philly trace is not in $data (set VODA_DATA)"
 fi
+echo
+echo "A whole server under load:"
+"$build/bench/load_bench" "$build/voda"

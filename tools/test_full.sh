@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The long suites: thousands of seeds of the fault simulation, twenty times the property cases, and fuzzing of every
-# parser. About half an hour on two cores.
+# The long suites: thousands of seeds of the fault simulation, twenty times the property cases, a hundred kills of the
+# server, many requests made from the API's document, and fuzzing of every parser. About an hour on two cores.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 seconds=${VODA_FUZZ_SECONDS:-120}
@@ -18,6 +18,13 @@ for suite in policy placement core; do
   VODA_PROPERTY_FACTOR=20 build/release/tests/${suite}_test --gtest_brief=1
 done
 
+stage "kill -9 of voda up, ${VODA_KILLS:-100} times"
+export VODA_BINARY=build/release/voda PYTHONDONTWRITEBYTECODE=1
+VODA_KILLS=${VODA_KILLS:-100} /usr/bin/python3 tests/live/kill_test.py
+
+stage "requests made from docs/openapi.json"
+VODA_FUZZ_EXAMPLES=${VODA_FUZZ_EXAMPLES:-200} VODA_SEED=${VODA_SEED:-7} /usr/bin/python3 tests/live/openapi_test.py
+
 stage "fuzzing, $seconds s each"
 cmake --preset fuzz >/dev/null
 cmake --build build/fuzz -j "$(nproc)" -- --quiet
@@ -25,6 +32,12 @@ for target in build/fuzz/fuzz/*_fuzz; do
   name=$(basename "$target" _fuzz)
   corpus=build/fuzz/corpus/$name
   mkdir -p "$corpus"
-  "$target" -max_total_time="$seconds" -rss_limit_mb=4096 -timeout=20 -max_len=16384 -print_final_stats=1 -verbosity=0 \
-    "$corpus" "fuzz/corpus/$name" 2>&1 | grep -E 'number_of_executed|ERROR|SUMMARY|Test unit' || true
+  log=build/fuzz/$name.log
+  if ! "$target" -max_total_time="$seconds" -rss_limit_mb=4096 -timeout=20 -max_len=16384 -print_final_stats=1 \
+       -verbosity=0 -artifact_prefix=build/fuzz/ "$corpus" "fuzz/corpus/$name" >"$log" 2>&1; then
+    tail -n 40 "$log"
+    echo "test-full: $name found the input above; it lies in build/fuzz" >&2
+    exit 1
+  fi
+  echo "$name: $(grep -oE 'number_of_executed_units: [0-9]+' "$log")"
 done

@@ -102,6 +102,7 @@ Job JobOf(const Json& from, const std::string& path) {
   job.min = Whole(config, "min_num_proc", path + ".config", 1, 1, kMaxWorkers);
   job.num = Whole(config, "num_proc", path + ".config", job.min, job.min, kMaxWorkers);
   job.max = Whole(config, "max_num_proc", path + ".config", job.num, job.num, kMaxWorkers);
+  Number(config, "epochs", path + ".config", 0);  // unused, and still to be what it must be
   const Json& times = Object(from, "time_metrics", path);
   job.attained_gpu_seconds = std::max(0.0, Number(times, "gpu_time", path, 0) * kNanos);
   job.running_seconds = std::max(0.0, Number(times, "last_running_time", path, 0) * kNanos);
@@ -122,8 +123,8 @@ Result<AllocationRequest> ParseAllocationRequest(std::string_view body, double n
   try {
     AllocationRequest request;
     request.algorithm = Text(document, "AlgorithmName", "body");
-    if (const auto who = document.find("SchedulerID"); who != document.end() && who->is_string()) {
-      request.scheduler = who->get<std::string>();
+    if (const auto who = document.find("SchedulerID"); who != document.end() && !who->is_null()) {
+      request.scheduler = Text(document, "SchedulerID", "body");
     }
     request.snapshot.now = now;
     request.snapshot.nodes.push_back(

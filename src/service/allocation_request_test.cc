@@ -54,6 +54,12 @@ TEST(AllocationRequest, ErrorsNameTheField) {
       message(
           R"({"AlgorithmName": "FIFO", "NumGpu": 1, "ReadyJobs": [{"job_name": "a"}, {"job_name": "a"}]})"),
       "ReadyJobs[1].job_name: \"a\" is given twice");
+  EXPECT_EQ(
+      message(
+          R"({"AlgorithmName": "FIFO", "NumGpu": 1, "ReadyJobs": [{"job_name": "a", "config": {"epochs": {}}}]})"),
+      "ReadyJobs[0].config.epochs: a number is expected");
+  EXPECT_EQ(message(R"({"AlgorithmName": "FIFO", "NumGpu": 1, "SchedulerID": 3})"),
+            "body.SchedulerID: a string is expected");
 }
 
 TEST(AllocationRequest, AnUnknownAlgorithmListsTheKnownOnes) {

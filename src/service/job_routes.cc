@@ -34,6 +34,11 @@ std::string Sha256(const std::string& text) {
   return hex;
 }
 
+bool IsKey(std::string_view text) {
+  return !text.empty() && text.size() <= 255 &&
+         std::all_of(text.begin(), text.end(), [](char c) { return c >= '!' && c <= '~'; });
+}
+
 Answer<std::vector<std::string>> Statuses(const std::string& text) {
   std::vector<std::string> statuses;
   for (std::string_view rest = text; !rest.empty();) {
@@ -73,8 +78,9 @@ void Routes::SubmitBody(
   const auto dry_run = QueryFlag(call.request, "dry_run");
   if (const auto* refusal = std::get_if<Refusal>(&dry_run)) return call.reply->Send(ToResponse(*refusal));
   const std::string_view key = call.request.Header("idempotency-key");
-  if (key.size() > 255) {
-    return call.reply->Send(ErrorResponse(400, "invalid", "Idempotency-Key: at most 255 characters"));
+  if (call.request.headers.contains("idempotency-key") && !IsKey(key)) {
+    return call.reply->Send(
+        ErrorResponse(400, "invalid", "Idempotency-Key: give 1 to 255 printable characters, without spaces"));
   }
   OnWorkers(call.reply,
             [this, call, dry = std::get<0>(dry_run), key = std::string(key), answer = std::move(answer)] {

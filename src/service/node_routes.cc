@@ -67,8 +67,9 @@ void Routes::SetNodeState(const Call& call, const char* state) {
 
 void Routes::MakePlan(const Call& call) {
   OnWorkers(call.reply, [call] {
-    const std::string named = QueryText(call.request, "algorithm");
-    const std::string algorithm = named.empty() ? std::string(kDefaultPolicy) : named;
+    const auto named = call.request.query.find("algorithm");
+    const std::string algorithm =
+        named == call.request.query.end() ? std::string(kDefaultPolicy) : named->second;
     const auto policy = MakePolicy(algorithm);
     if (!policy) return call.reply->Send(ErrorResponse(400, "invalid", policy.error().message));
     const auto snapshot = ParseSnapshot(call.request.body);

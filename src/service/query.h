@@ -34,10 +34,10 @@ inline Answer<std::int64_t> QueryWhole(const HttpRequest& request, std::string_v
 }
 
 inline Answer<bool> QueryFlag(const HttpRequest& request, std::string_view name) {
-  const std::string text = QueryText(request, name);
-  if (text.empty() || text == "false" || text == "0") return false;
-  if (text == "true" || text == "1") return true;
-  return Invalid(fmt::format("{}: \"{:.40}\" is neither true nor false", name, text));
+  const auto at = request.query.find(name);
+  if (at == request.query.end() || at->second == "false") return false;
+  if (at->second == "true") return true;
+  return Invalid(fmt::format("{}: \"{:.40}\" is neither true nor false", name, at->second));
 }
 
 }  // namespace voda

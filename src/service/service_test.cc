@@ -6,10 +6,12 @@
 
 #include <filesystem>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "api/openapi.h"
 #include "base/log.h"
 
 namespace voda {
@@ -399,6 +401,15 @@ TEST_F(ServiceTest, ExplainsWhyAJobWaits) {
   EXPECT_NE(text.find("\"name\":\"" + first + "\""), std::string::npos) << text;
   EXPECT_NE(text.find("\"expected_start\":1234.5"), std::string::npos) << text;
   EXPECT_EQ(service_->ExplainJson("nobody", {}, now_).index(), 1U);
+}
+
+TEST(ApiDocument, NamesTheAlgorithmsThereAre) {
+  const auto document = nlohmann::json::parse(OpenApiDocument());
+  std::vector<std::string> known;
+  for (const PolicyInfo& info : Policies()) known.emplace_back(info.name);
+  EXPECT_EQ(
+      document.at("components").at("schemas").at("Algorithm").at("enum").get<std::vector<std::string>>(),
+      known);
 }
 
 }  // namespace

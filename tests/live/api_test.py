@@ -98,6 +98,9 @@ class ApiTest(live.LiveTest):
         before = len(self.up.jobs())
         answer = self.up.ask("POST", "/api/v1/jobs?dry_run=true", live.job("dry", SLEEP, 1, 4))
         self.assertEqual(answer["jobs"][0]["would_get"], 4)
+        # A flag that is not understood must not create the job for real.
+        for flag in ("dry_run", "dry_run=", "dry_run=yes", "dry_run=1"):
+            self.assertIn("dry_run", self.refused(400, "POST", "/api/v1/jobs?" + flag, live.job("dry", SLEEP)))
         self.assertEqual(len(self.up.jobs()), before)
 
     def test_an_idempotency_key_gives_one_job(self):
@@ -114,6 +117,9 @@ class ApiTest(live.LiveTest):
         self.assertEqual(len(names), 1)
         self.assertIn("another body", self.refused(409, "POST", "/api/v1/jobs", live.job("other", SLEEP),
                                                    headers={"Idempotency-Key": "k1"}))
+        for key in ("", " ", "a b", "x" * 256):
+            self.assertIn("Idempotency-Key", self.refused(400, "POST", "/api/v1/jobs", yaml,
+                                                          headers={"Idempotency-Key": key}))
 
     def test_lists_are_filtered_and_paged(self):
         names = self.up.submit("---\n".join(live.job(f"page-{i}", SLEEP) for i in range(5)))
