@@ -8,6 +8,9 @@
 #include <charconv>
 #include <string_view>
 
+#include "local/job_folder.h"
+#include "local/torchrun.h"
+
 namespace voda::local {
 
 namespace {
@@ -80,7 +83,7 @@ void AddStatic(Env& env, const JobSpec& spec, const Seat& seat) {
   if (spec.max_restarts) Set(env, "PET_MAX_RESTARTS", std::to_string(*spec.max_restarts));
 }
 
-void AddElastic(Env& env, const LocalJob& job, const Seat& seat) {
+void AddElastic(Env& env, const LocalJob& job, const std::string& job_path, const Seat& seat) {
   const JobSpec& spec = job.spec;
   const std::string limits =
       spec.min == spec.max ? std::to_string(spec.max) : fmt::format("{}:{}", spec.min, spec.max);
@@ -96,6 +99,7 @@ void AddElastic(Env& env, const LocalJob& job, const Seat& seat) {
   }
   if (!conf.empty()) Set(env, "PET_RDZV_CONF", conf);
   Set(env, "PET_MAX_RESTARTS", std::to_string(spec.max_restarts.value_or(kManyRestarts)));
+  Set(env, "PET_LOG_DIR", TorchrunPath(StartPath(job_path, seat.worker, seat.serial)));
   // From PyTorch 2.4 on, workers that join later otherwise wait for an address that nobody tells them.
   Set(env, "TORCH_DISABLE_SHARE_RDZV_TCP_STORE", "1");
 }
@@ -135,7 +139,7 @@ Command WorkerCommand(const LocalConfig& config, const LocalJob& job, const Seat
   const std::string path = JobPath(config, job.id);
 
   Env env;
-  Set(env, "PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
+  Set(env, "PATH", config.path);
   AddUser(env);
   Set(env, "LANG", "C.UTF-8");
   Set(env, "TMPDIR", "/tmp");
@@ -157,7 +161,7 @@ Command WorkerCommand(const LocalConfig& config, const LocalJob& job, const Seat
     if (Rigid(spec)) {
       AddStatic(env, spec, seat);
     } else {
-      AddElastic(env, job, seat);
+      AddElastic(env, job, path, seat);
     }
   }
 

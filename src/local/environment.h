@@ -18,6 +18,7 @@ std::string DiscoverPath(const std::string& job_path);  // VODA_DISCOVER_HOSTS
 struct Seat {
   int worker = 0;
   std::string node;
+  int serial = 0;  // of the start
   std::vector<int> devices;
   bool has_devices = false;  // the node's GPUs are known; without, a worker sees none
   int incarnation = 0;

@@ -61,6 +61,10 @@ std::optional<ExitRecord> ReadExit(const std::string& folder) {
   return text ? DecodeExit(*text) : std::nullopt;
 }
 
+std::string StartPath(const std::string& job_path, int worker, int serial) {
+  return fmt::format("{}/w{}-{}", job_path, worker, serial);
+}
+
 std::vector<StartRecord> JobFolder::Starts() const {
   std::vector<StartRecord> starts;
   for (NamedStart& named : Named(path_)) {
@@ -84,7 +88,7 @@ bool JobFolder::AnyShim() const {
 }
 
 Result<std::string> JobFolder::NewStart(const WorkerSpec& spec) const {
-  std::string folder = fmt::format("{}/w{}-{}", path_, spec.worker, spec.serial);
+  std::string folder = StartPath(path_, spec.worker, spec.serial);
   if (const Status made = MakeFolder(folder, 0700); !made) return made.error();
   if (const Status written = ReplaceFile(SpecPath(folder), Encode(spec), 0600, Durable::kNo); !written) {
     RemoveTree(folder);

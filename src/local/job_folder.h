@@ -21,6 +21,9 @@ struct StartRecord {
   std::optional<Verdict> verdict;
 };
 
+// Of one start, below the job's folder.
+std::string StartPath(const std::string& job_path, int worker, int serial);
+
 class JobFolder {
  public:
   static constexpr int kStartsKept = 10;  // of a worker, of those that are judged

@@ -207,17 +207,24 @@ void JobRunner::Close(const StartRecord& start, const Verdict& verdict) {
        {"verdict", name}});
 }
 
-bool JobRunner::Judged(const StartRecord& start, double now) {
-  using Kind = Verdict::Kind;
+Judgement JobRunner::JudgeEnd(const StartRecord& start, bool disturbed, double now) const {
   const EndFacts facts{.exit = *start.exit,
                        .ran = std::min(start.exit->ended, now) - start.spec->started,
-                       .disturbed = Disturbed(start),
+                       .disturbed = disturbed || Disturbed(start),
                        .failures = failures_,
                        .disturbed_row = disturbed_row_};
-  const Judgement judgement = Judge(job_.spec, facts, config().disturbed_seconds);
+  return Judge(job_.spec, facts, config().disturbed_seconds);
+}
+
+bool JobRunner::Judged(const StartRecord& start, double now) {
+  const Judgement judgement = JudgeEnd(start, false, now);
   Close(start, judgement.verdict);
-  const std::string message = Message(start, judgement.rule);
-  repair_ = message;
+  repair_ = Message(start, judgement.rule);
+  return Count(judgement, repair_);
+}
+
+bool JobRunner::Count(const Judgement& judgement, const std::string& message) {
+  using Kind = Verdict::Kind;
   if (judgement.verdict.kind == Kind::kDisturbed) {
     disturbed_row_ = judgement.verdict.number;
     return true;
@@ -232,6 +239,12 @@ bool JobRunner::Judged(const StartRecord& start, double now) {
   if (judgement.verdict.kind != Kind::kFatal) return true;
   Fail(message);
   return false;
+}
+
+double JobRunner::LastChange() const {
+  double last = changed_at_;
+  for (const Deed& deed : deeds_) last = std::max({last, deed.started, deed.ended});
+  return last;
 }
 
 void JobRunner::Complete(double now) {

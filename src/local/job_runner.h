@@ -84,6 +84,10 @@ class JobRunner {
   void Close(const StartRecord& start, const Verdict& verdict);
   // Counts a failure, or not. False: it was one too many, the job is failing.
   bool Judged(const StartRecord& start, double now);
+  Judgement JudgeEnd(const StartRecord& start, bool disturbed, double now) const;
+  bool Count(const Judgement& judgement, const std::string& message);
+  // When a worker was last started or ended, or the group changed otherwise.
+  double LastChange() const;
   void Complete(double now);
   std::string Message(const StartRecord& start, const std::string& rule) const;
   // Outcomes of the order in hand; true for Step to return.

@@ -30,6 +30,8 @@ struct LocalJob {
 struct LocalConfig {
   std::string folder;       // DATA/jobs: one folder per job id
   std::string working_dir;  // of jobs that name none
+  // Of jobs, where their containers set none: Voda's own, so that what its user has on it is found.
+  std::string path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
   std::string shim;         // the program to run as `shim __shim FOLDER`; normally /proc/self/exe
   std::string
       progress_url;  // "http://127.0.0.1:55587"; jobs get VODA_PROGRESS_URL=<this>/api/v1/jobs/NAME/progress

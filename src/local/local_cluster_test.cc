@@ -197,7 +197,7 @@ TEST_F(LocalClusterTest, WorkersGetExactlyTheEnvironmentOfTheOperator) {
   for (const char* const by_shell : {"PWD", "_", "SHLVL", "OLDPWD"}) env.erase(by_shell);
   for (const char* const by_user : {"HOME", "USER"}) EXPECT_EQ(env.erase(by_user), 1U);
   const std::map<std::string, std::string> expected = {
-      {"PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"},
+      {"PATH", LocalConfig().path},
       {"LANG", "C.UTF-8"},
       {"TMPDIR", "/tmp"},
       {"PYTHONUNBUFFERED", "1"},
@@ -217,6 +217,7 @@ TEST_F(LocalClusterTest, WorkersGetExactlyTheEnvironmentOfTheOperator) {
       {"PET_RDZV_ID", job.name + "-1"},
       {"PET_RDZV_CONF", "last_call_timeout=1,is_host=0"},
       {"PET_MAX_RESTARTS", "3"},
+      {"PET_LOG_DIR", jobs() + "/1/w1-1/torchrun"},
       {"TORCH_DISABLE_SHARE_RDZV_TCP_STORE", "1"},
       {"DATA", work() + "/data"},
       {"OTHER", work() + "/data/x $(NO) $(DATA)"},
@@ -454,6 +455,57 @@ TEST_F(LocalClusterTest, ForgettingStopsAndErasingRemoves) {
   cluster->EraseJob(1);
   EXPECT_TRUE(WaitFor([&] { return !local::Exists(jobs() + "/1"); }));
   EXPECT_EQ(cluster->LogFiles(1, 1), Strings{});
+}
+
+// A torchrun that starts training anew each time it fails, and says so as torchrun does.
+LocalJob Retrying(const std::string& training) {
+  LocalJob job = ShellJob("job", "", 1, 4);
+  job.spec.worker.command = {
+      "/bin/sh", "-c",
+      "n=0; while :; do mkdir -p $PET_LOG_DIR/run_x/attempt_$n; " + training + "; n=$((n + 1)); done",
+      "torchrun"};
+  job.spec.worker.args.clear();
+  return job;
+}
+
+TEST_F(LocalClusterTest, TrainingThatTorchrunRestartsForEverFails) {
+  TestCluster cluster(jobs());
+  LocalJob job = Retrying("sleep 0.3; echo boom $n");
+  job.spec.backoff_limit = 3;
+  cluster->AddJob(job, false);
+  cluster->Run();
+  ASSERT_EQ(cluster.Do(ActionKind::kStart, "job", "aab"), "done");
+  const std::string message = cluster.End("job", 20);
+  EXPECT_EQ(cluster->Failures("job"), 4);
+  EXPECT_NE(message.find("training failed and torchrun started it again (failure 4, backoffLimit 3): "),
+            std::string::npos)
+      << message;
+  EXPECT_NE(message.find("boom"), std::string::npos) << message;
+}
+
+TEST_F(LocalClusterTest, RestartsThatAChangeBroughtAboutAreNoFailures) {
+  TestCluster cluster(jobs());
+  LocalJob job = Retrying("if [ $n -lt 5 ]; then sleep 0.3; else exec sleep 1000; fi");
+  job.spec.backoff_limit = 0;
+  job.spec.max_restarts.reset();
+  cluster->AddJob(job, false);
+  cluster->Run();
+  // The start itself is no excuse, a growth is.
+  ASSERT_EQ(cluster.Do(ActionKind::kStart, "job", "a"), "done");
+  ASSERT_EQ(cluster.Do(ActionKind::kGrow, "job", "aab"), "done");
+  EXPECT_EQ(cluster.End("job", 5), "none");
+  EXPECT_EQ(cluster->Failures("job"), 0);
+}
+
+TEST_F(LocalClusterTest, AJobThatNamesItsOwnRestartsIsNotCounted) {
+  TestCluster cluster(jobs());
+  LocalJob job = Retrying("sleep 0.2");
+  job.spec.backoff_limit = 0;
+  job.spec.max_restarts = 100;
+  cluster->AddJob(job, false);
+  cluster->Run();
+  ASSERT_EQ(cluster.Do(ActionKind::kStart, "job", "a"), "done");
+  EXPECT_EQ(cluster.End("job", 4), "none");
 }
 
 TEST_F(LocalClusterTest, LogsOfEveryStartAreKeptUpToALimit) {

@@ -12,7 +12,7 @@
 #include "base/log.h"
 #include "local/files.h"
 #include "local/job_runner.h"
-#include "local/proc.h"
+#include "local/torchrun.h"
 
 namespace voda::local {
 
@@ -26,6 +26,8 @@ constexpr int kEarlyMax = 3;
 // How long a resize waits for torchrun to have formed its group, and how often it looks.
 constexpr double kFormingMax = 60;
 constexpr double kLookEvery = 0.25;
+// How often torchrun's own restarts are looked at.
+constexpr double kLookInsideEvery = 2;
 
 class PyTorchRunner final : public JobRunner {
  public:
@@ -64,6 +66,9 @@ class PyTorchRunner final : public JobRunner {
   // as they would have under a Voda that was there.
   void OnAdopted() override {
     adopted_ = true;
+    for (const auto& [number, worker] : workers_.live()) {
+      attempts_[worker.start.serial] = LastAttempt(worker.start.folder, BootTime()).number;
+    }
     if (workers_.Find(0) == nullptr) return;
     const double now = BootTime();
     std::vector<StartRecord> rest;
@@ -116,6 +121,7 @@ class PyTorchRunner final : public JobRunner {
     if (!workers_.live().empty() && workers_.Find(0) == nullptr && !order_ && !vacated && !collapse_)
       Collapse("worker 0 is gone");
     JudgePending(now);
+    if (running()) LookInside(now);
     if (!running()) return false;
     if (!collapse_) return true;
     workers_.StopAll(now);
@@ -169,6 +175,8 @@ class PyTorchRunner final : public JobRunner {
 
   double NextOfKind(double now) const override {
     double next = forming_since_ ? now + kLookEvery : kForever;
+    if (!workers_.live().empty() && CountsAttempts())
+      next = std::min(next, std::max(look_inside_, now + kLookEvery));
     for (const auto& [number, pending] : pending_) {
       if (pending.judge_at > now) next = std::min(next, pending.judge_at);
     }
@@ -185,7 +193,7 @@ class PyTorchRunner final : public JobRunner {
     const bool any = std::any_of(live.begin(), live.end(), leaves);
     const bool begun =
         std::any_of(live.begin(), live.end(), [](const auto& entry) { return entry.second.stopping; });
-    if (!any || begun || !RunsTorchrun() || Formed()) {
+    if (!any || begun || !RunsTorchrun(job_.spec) || Formed()) {
       forming_since_.reset();
       return false;
     }
@@ -197,31 +205,45 @@ class PyTorchRunner final : public JobRunner {
     return false;
   }
 
-  bool RunsTorchrun() const {
-    const auto& command = job_.spec.worker.command;
-    const auto& args = job_.spec.worker.args;
-    const auto torchrun = [](const std::string& word) {
-      return word == "torchrun" || word.ends_with("/torchrun") || word == "torch.distributed.run";
-    };
-    return std::any_of(command.begin(), command.end(), torchrun) ||
-           std::any_of(args.begin(), args.end(), torchrun);
+  bool Formed() const {
+    std::set<int> numbers;
+    for (const auto& [number, worker] : workers_.live()) numbers.insert(number);
+    return TorchrunFormed(job_.id, numbers);
   }
 
-  bool Formed() const {
-    std::set<int> missing;
-    for (const auto& [number, worker] : workers_.live()) missing.insert(number);
-    const auto size = missing.size();
-    const std::string id = std::to_string(job_.id);
-    for (const Process& process : AllProcesses()) {
-      if (process.zombie) continue;
-      const std::string environment = EnvironmentOf(process.pid);
-      if (Lookup(environment, "VODA_JOB_ID") != id || !Lookup(environment, "TORCHELASTIC_RUN_ID")) continue;
-      const auto world = Lookup(environment, "GROUP_WORLD_SIZE");
-      const auto number = Lookup(environment, "VODA_WORKER");
-      if (world && number && *world == std::to_string(size))
-        missing.erase(std::atoi(std::string(*number).c_str()));
+  // torchrun is told to restart training as often as resizes may need, so a script that fails would be
+  // started for ever. Each time counts as the failure of a worker would: unless that attempt had seen a
+  // change of the group, which is what the restarts are for. A job that names its own limit means it.
+  bool CountsAttempts() const {
+    return job_.spec.elastic && !job_.spec.max_restarts && RunsTorchrun(job_.spec);
+  }
+
+  void LookInside(double now) {
+    if (!CountsAttempts() || now < look_inside_) return;
+    look_inside_ = now + kLookInsideEvery;
+    int failed = 0;
+    StartRecord blamed;
+    bool disturbed = false;
+    std::map<int, int> seen;
+    for (const auto& [number, worker] : workers_.live()) {
+      if (worker.stopping || !worker.start.spec) continue;
+      const Attempt last = LastAttempt(worker.start.folder, now);
+      const int before = attempts_[worker.start.serial];
+      seen[worker.start.serial] = std::max(before, last.number);
+      if (last.number - before <= failed) continue;
+      failed = last.number - before;
+      blamed = worker.start;
+      disturbed = last.previous_began <= LastChange();
     }
-    return missing.empty();
+    attempts_ = std::move(seen);
+    for (; failed > 0 && running(); --failed) {
+      blamed.exit = ExitRecord{.code = 1, .ended = now};
+      const Judgement judgement = JudgeEnd(blamed, disturbed, now);
+      std::string message = fmt::format("{}: training failed and torchrun started it again ({})",
+                                        Title(blamed.worker), judgement.rule);
+      if (const std::string lines = LastLinesOf(blamed.folder); !lines.empty()) message += ": " + lines;
+      Count(judgement, message);
+    }
   }
 
   struct Pending {
@@ -304,7 +326,7 @@ class PyTorchRunner final : public JobRunner {
   }
 
   Status StartOne(const Order& order, int number, const std::string& node) {
-    Seat seat{.worker = number, .node = node};
+    Seat seat{.worker = number, .node = node, .serial = workers_.next_serial()};
     auto devices = machine_.FreeDevices(node, job_.spec.gpus_per_worker);
     if (!devices) return devices.error();
     seat.devices = std::move(devices->indices);
@@ -383,7 +405,9 @@ class PyTorchRunner final : public JobRunner {
   int early_ = 0;
   bool adopted_ = false;
   std::optional<double> forming_since_;  // a resize waits for torchrun
-  bool collapse_ = false;                // all workers are being stopped, for worker 0 is gone
+  std::map<int, int> attempts_;          // of torchrun, by serial, that were looked at
+  double look_inside_ = 0;
+  bool collapse_ = false;  // all workers are being stopped, for worker 0 is gone
   std::string collapse_reason_;
   PendingMap pending_;  // workers other than 0 that ended, until worker 0 has had time to end, too
 };

@@ -109,7 +109,8 @@ Result<Lane*> Service::LaneFor(const std::string& gpu_type) {
   auto timed = std::make_unique<TimedPolicy>(std::move(*policy));
   lane.policy = timed.get();
   lane.scheduler = std::make_unique<Scheduler>(core, std::move(timed), cluster_.PortFor(gpu_type), nullptr);
-  if (const auto rounds = database_.Rounds(gpu_type, 0, 1); rounds && !rounds->empty()) {
+  if (const auto rounds = ReadStore([&] { return database_.Rounds(gpu_type, 0, 1); });
+      rounds && !rounds->empty()) {
     lane.scheduler->ResumeRounds(rounds->front().round);
   }
   Lane& added = lanes_.emplace(gpu_type, std::move(lane)).first->second;
@@ -170,6 +171,9 @@ void Service::Follow(Lane& lane, const std::string& name, const std::vector<Node
   if (direction == "start") job.record.last_start = now;
   Touch(job);
   metrics_.Add(Series::kJobResizes, {lane.gpu_type, direction});
+  if (direction == "halt" && job.record.kind == "MPIJob") {
+    metrics_.Add(Series::kLaunchersDeleted, {lane.gpu_type});
+  }
   double migrated = 0;
   for (std::size_t i = 0; i < std::min(from, to); ++i) migrated += before[i] != observed.workers[i] ? 1 : 0;
   if (migrated > 0) metrics_.Add(Series::kWorkersMigrated, {lane.gpu_type}, migrated);

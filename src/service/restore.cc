@@ -37,7 +37,7 @@ Status Service::Restore(double now) {
   }
 
   // 2. Jobs, oldest first.
-  auto jobs = database_.Jobs({});
+  auto jobs = ReadStore([&] { return database_.Jobs({}); });
   if (!jobs) return jobs.error();
   int adopted = 0;
   for (JobRecord& record : *jobs) {

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <utility>
@@ -104,6 +105,7 @@ class ServerParts final : public Server {
     local.folder = config.data + "/jobs";
     local.working_dir = config.working_dir;
     local.shim = config.program;
+    if (const char* path = std::getenv("PATH"); path != nullptr && *path != '\0') local.path = path;
     local.progress_url = progress_url;
     LocalCluster::Callbacks callbacks;
     callbacks.post = [this](const std::string& gpu_type, Event event) {

@@ -34,6 +34,9 @@ namespace voda {
 
 class JsonWriter;
 
+// Seconds since 1970.
+double WallNow();
+
 struct DeclaredNode {
   std::string name;
   int gpus = 0;
@@ -177,6 +180,14 @@ class Service {
 
   // service.cc: transactions and periodic work.
   Database& Writing();
+  template <class Read>
+  auto ReadStore(const Read& read) {
+    const double began = WallNow();
+    auto result = read();
+    metrics_.Observe(Series::kStoreReadDuration, WallNow() - began);
+    if (!result) metrics_.Add(Series::kStoreErrors);
+    return result;
+  }
   void OnCommit(AtCommit then);
   void Settle();
   void Touch(const JobEntry& job) { dirty_.insert(job.record.id); }
@@ -239,8 +250,5 @@ class Service {
   double retry_store_at_ = 0;
   double next_files_ = 0, next_prune_ = 0, next_beat_ = 0, next_account_ = 0;
 };
-
-// Seconds since 1970.
-double WallNow();
 
 }  // namespace voda

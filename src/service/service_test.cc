@@ -403,6 +403,19 @@ TEST_F(ServiceTest, ExplainsWhyAJobWaits) {
   EXPECT_EQ(service_->ExplainJson("nobody", {}, now_).index(), 1U);
 }
 
+TEST_F(ServiceTest, CountsLaunchersThatWereStoppedAndTimesReads) {
+  const std::string name = Submit(
+      "apiVersion: kubeflow.org/v2beta1\nkind: MPIJob\nmetadata: {name: mpi}\nspec:\n  mpiReplicaSpecs:\n"
+      "    Launcher: {template: {spec: {containers: [{name: l, command: [horovodrun]}]}}}\n"
+      "    Worker: {replicas: 2, template: {spec: {containers: [{name: w}]}}}\n");
+  ASSERT_EQ(Record(name).status, "Running");
+  EXPECT_FALSE(Wait([&](Service::Done done) { service_->Hold(name, true, std::move(done)); }));
+  ASSERT_EQ(service_->RoundsJson("", 0, 10).index(), 0U);
+  const std::string text = metrics_->Text(Metrics::Role::kAll);
+  EXPECT_NE(text.find("voda_launchers_deleted_total{gpu_type=\"cpu\"} 1\n"), std::string::npos) << text;
+  EXPECT_EQ(text.find("voda_store_read_duration_seconds_count 0\n"), std::string::npos);
+}
+
 TEST(ApiDocument, NamesTheAlgorithmsThereAre) {
   const auto document = nlohmann::json::parse(OpenApiDocument());
   std::vector<std::string> known;

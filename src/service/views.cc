@@ -382,7 +382,7 @@ Answer<std::string> Service::PlanJson(const std::string& gpu_type, double now) c
 }
 
 Answer<std::string> Service::RoundsJson(const std::string& gpu_type, std::int64_t before, int limit) {
-  const auto rounds = database_.Rounds(gpu_type, before, limit);
+  const auto rounds = ReadStore([&] { return database_.Rounds(gpu_type, before, limit); });
   if (!rounds) return Unavailable(rounds.error().message);
   JsonWriter out;
   out.Object().Key("rounds").Array();

@@ -183,6 +183,17 @@ class WorkerTest(live.LiveTest):
         [other] = self.up.submit(live.job("other", ["true"]))
         self.up.wait(other, "Completed")
 
+    def test_a_script_that_fails_inside_torchrun_fails_the_job(self):
+        script = os.path.join(self.up.folder, "broken.py")
+        with open(script, "w") as file:
+            file.write("import no_such_module_of_mine\n")
+        torchrun = ["torchrun", "--redirects", "1", "--tee", "1", "--monitor_interval", "1"]
+        [name] = self.up.submit(live.job("broken", [*torchrun, script], 1, 2, backoff=2,
+                                         env={"PET_RDZV_CONF": "last_call_timeout=1,is_host=1"}))
+        live.wait_for(lambda: self.up.job(name)["status"] == "Failed", 120, lambda: self.up.job(name))
+        self.assertIn("no_such_module_of_mine", self.up.job(name)["message"])
+        self.assertEqual(self.up.job(name)["failures"], 3)
+
     def test_restart_policy_never(self):
         [name] = self.up.submit(live.job("never", ["sh", "-c", "sleep 1; exit 1"], restart="Never"))
         live.wait_for(lambda: self.up.job(name)["status"] == "Failed", 60, lambda: self.up.job(name))

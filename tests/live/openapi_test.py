@@ -3,7 +3,6 @@ must be one that the document promises."""
 import os
 import re
 import subprocess
-import unittest
 
 import live
 
@@ -37,4 +36,4 @@ class OpenApiTest(live.LiveTest):
 
 
 if __name__ == "__main__":
-    unittest.main(verbosity=2)
+    live.main()

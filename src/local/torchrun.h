@@ -1,0 +1,30 @@
+// What torchrun does inside a worker, as seen from outside: whether its agents have formed their group, and
+// how often it started the training anew because that had failed.
+#pragma once
+
+#include <cstdint>
+#include <set>
+#include <string>
+
+#include "spec/job_spec.h"
+
+namespace voda::local {
+
+bool RunsTorchrun(const JobSpec& spec);
+
+// Whether every agent of these workers has a training process that knows the group's present size.
+bool TorchrunFormed(std::int64_t job, const std::set<int>& workers);
+
+// PET_LOG_DIR of a start: torchrun makes a folder for each attempt there.
+std::string TorchrunPath(const std::string& start_folder);
+
+struct Attempt {
+  int number = 0;  // failures before it; a change of the group does not count
+  // When the attempt before it began, BootTime(); 0: there was none, or it cannot be told.
+  double previous_began = 0;
+};
+
+// The latest attempt of a start; number 0 also where there is nothing to see.
+Attempt LastAttempt(const std::string& start_folder, double now);
+
+}  // namespace voda::local
