@@ -241,6 +241,12 @@ bool JobRunner::Count(const Judgement& judgement, const std::string& message) {
   return false;
 }
 
+double JobRunner::LastEnd() const {
+  double last = 0;
+  for (const Deed& deed : deeds_) last = std::max(last, deed.ended);
+  return last;
+}
+
 double JobRunner::LastChange() const {
   double last = changed_at_;
   for (const Deed& deed : deeds_) last = std::max({last, deed.started, deed.ended});

@@ -88,6 +88,7 @@ class JobRunner {
   bool Count(const Judgement& judgement, const std::string& message);
   // When a worker was last started or ended, or the group changed otherwise.
   double LastChange() const;
+  double LastEnd() const;  // 0: none has
   void Complete(double now);
   std::string Message(const StartRecord& start, const std::string& rule) const;
   // Outcomes of the order in hand; true for Step to return.

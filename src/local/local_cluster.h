@@ -32,12 +32,13 @@ struct LocalConfig {
   std::string working_dir;  // of jobs that name none
   // Of jobs, where their containers set none: Voda's own, so that what its user has on it is found.
   std::string path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
-  std::string shim;         // the program to run as `shim __shim FOLDER`; normally /proc/self/exe
+  std::string shim;  // the program to run as `shim __shim FOLDER`; normally /proc/self/exe
   std::string
       progress_url;  // "http://127.0.0.1:55587"; jobs get VODA_PROGRESS_URL=<this>/api/v1/jobs/NAME/progress
   double settle_seconds = 0.5;  // a worker that ends with an error before is a failed start
   double disturbed_seconds =
-      60;  // failures of other workers so soon after a change are its effect, not failures
+      60;                    // failures of other workers so soon after a change are its effect, not failures
+  double stale_seconds = 8;  // what training gets to notice that members of its group have left
   std::int64_t log_bytes = std::int64_t{64} << 20;  // kept per worker, the newest
   double judge_seconds = 5;  // what worker 0 gets to end well, too, before the failure of another is judged
 };

@@ -483,6 +483,26 @@ TEST_F(LocalClusterTest, TrainingThatTorchrunRestartsForEverFails) {
   EXPECT_NE(message.find("boom"), std::string::npos) << message;
 }
 
+TEST_F(LocalClusterTest, TrainingThatWaitsForWorkersWhoLeftIsEnded) {
+  TestCluster cluster(jobs());
+  LocalJob job = ShellJob("job", "", 1, 4);
+  job.spec.backoff_limit = 0;
+  job.spec.worker.command = {"/bin/sh", "-c",
+                             "group=2; while :; do TORCHELASTIC_RUN_ID=x GROUP_WORLD_SIZE=$group sleep 1000; "
+                             "group=1; echo again $VODA_WORKER >> $VODA_JOB_DIR/again; done",
+                             "torchrun"};
+  job.spec.worker.args.clear();
+  cluster->AddJob(job, false);
+  cluster->Run();
+  ASSERT_EQ(cluster.Do(ActionKind::kStart, "job", "ab"), "done");
+  ASSERT_EQ(cluster.Do(ActionKind::kShrink, "job", "a"), "done");
+  EXPECT_EQ(Lines(work() + "/again", 1), Strings{"again 0"});
+  // The one that it was replaced by knows the size of today.
+  EXPECT_EQ(cluster.End("job", 4), "none");
+  EXPECT_EQ(Slurp(work() + "/again"), "again 0\n");
+  EXPECT_EQ(cluster->Failures("job"), 0);
+}
+
 TEST_F(LocalClusterTest, RestartsThatAChangeBroughtAboutAreNoFailures) {
   TestCluster cluster(jobs());
   LocalJob job = Retrying("if [ $n -lt 5 ]; then sleep 0.3; else exec sleep 1000; fi");

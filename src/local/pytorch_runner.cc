@@ -1,6 +1,7 @@
 // PyTorchJob: one process per worker. Worker 0 hosts the rendezvous and its end decides: without it the
 // others have nobody to meet, so its loss stops them all, and its start makes a new incarnation.
 #include <fmt/format.h>
+#include <signal.h>
 
 #include <algorithm>
 #include <charconv>
@@ -26,8 +27,9 @@ constexpr int kEarlyMax = 3;
 // How long a resize waits for torchrun to have formed its group, and how often it looks.
 constexpr double kFormingMax = 60;
 constexpr double kLookEvery = 0.25;
-// How often torchrun's own restarts are looked at.
+// How often it is looked at what torchrun does, and for how long after a worker has left.
 constexpr double kLookInsideEvery = 2;
+constexpr double kStaleFor = 1800;
 
 class PyTorchRunner final : public JobRunner {
  public:
@@ -219,8 +221,31 @@ class PyTorchRunner final : public JobRunner {
   }
 
   void LookInside(double now) {
-    if (!CountsAttempts() || now < look_inside_) return;
+    if (!RunsTorchrun(job_.spec) || now < look_inside_) return;
     look_inside_ = now + kLookInsideEvery;
+    EndStale(now);
+    if (CountsAttempts()) CountAttempts(now);
+  }
+
+  // Training that was told of members who have left cannot go on. Mostly it fails at once and torchrun forms
+  // the group anew; but where it was still meeting the others, or waits inside a collective operation, it
+  // would wait for its own time limit, which may be half an hour. It is made to fail.
+  void EndStale(double now) {
+    if (Rigid(job_.spec) || workers_.live().empty()) return;
+    const double left = LastEnd();
+    if (left == 0 || now < left + config().stale_seconds || now > left + kStaleFor) return;
+    for (const auto& [number, worker] : workers_.live()) {
+      if (worker.stopping) return;
+    }
+    for (const Training& training : TrainingProcesses(job_.id)) {
+      if (training.group <= static_cast<int>(workers_.live().size()) || training.began > left) continue;
+      if (!Signal(training.process, SIGKILL)) continue;
+      Log(LogLevel::kInfo, "training waited for workers that have left, and was ended",
+          {{"job", job_.name}, {"worker", training.worker}, {"group", training.group}});
+    }
+  }
+
+  void CountAttempts(double now) {
     int failed = 0;
     StartRecord blamed;
     bool disturbed = false;

@@ -118,6 +118,7 @@ class TestCluster {
     config.disturbed_seconds = disturbed_seconds;
     config.log_bytes = log_bytes;
     config.judge_seconds = 1;
+    config.stale_seconds = 1;
     LocalCluster::Callbacks callbacks;
     callbacks.post = [this](const std::string&, Event event) {
       const std::lock_guard guard(mutex_);

@@ -3,13 +3,12 @@
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
 #include <string_view>
-
-#include "local/proc.h"
 
 namespace voda::local {
 
@@ -47,17 +46,27 @@ bool RunsTorchrun(const JobSpec& spec) {
          std::any_of(args.begin(), args.end(), torchrun);
 }
 
-bool TorchrunFormed(std::int64_t job, const std::set<int>& workers) {
-  std::set<int> missing = workers;
-  const std::string size = std::to_string(workers.size());
+std::vector<Training> TrainingProcesses(std::int64_t job) {
+  static const auto ticks = static_cast<double>(::sysconf(_SC_CLK_TCK));
+  std::vector<Training> found;
   const std::string id = std::to_string(job);
   for (const Process& process : AllProcesses()) {
     if (process.zombie) continue;
     const std::string environment = EnvironmentOf(process.pid);
     if (Lookup(environment, "VODA_JOB_ID") != id || !Lookup(environment, "TORCHELASTIC_RUN_ID")) continue;
-    const auto number = Lookup(environment, "VODA_WORKER");
-    if (number && Lookup(environment, "GROUP_WORLD_SIZE") == size)
-      missing.erase(std::atoi(std::string(*number).c_str()));
+    const auto worker = Lookup(environment, "VODA_WORKER");
+    const auto group = Lookup(environment, "GROUP_WORLD_SIZE");
+    if (!worker || !group) continue;
+    found.push_back({std::atoi(std::string(*worker).c_str()), std::atoi(std::string(*group).c_str()),
+                     static_cast<double>(process.start) / ticks, process});
+  }
+  return found;
+}
+
+bool TorchrunFormed(std::int64_t job, const std::set<int>& workers) {
+  std::set<int> missing = workers;
+  for (const Training& training : TrainingProcesses(job)) {
+    if (training.group == static_cast<int>(workers.size())) missing.erase(training.worker);
   }
   return missing.empty();
 }

@@ -1,16 +1,27 @@
-// What torchrun does inside a worker, as seen from outside: whether its agents have formed their group, and
-// how often it started the training anew because that had failed.
+// What torchrun does inside a worker, as seen from outside: its training processes, whether its agents have
+// formed their group, and how often it started training anew because that had failed.
 #pragma once
 
 #include <cstdint>
 #include <set>
 #include <string>
+#include <vector>
 
+#include "local/proc.h"
 #include "spec/job_spec.h"
 
 namespace voda::local {
 
 bool RunsTorchrun(const JobSpec& spec);
+
+// A process that an agent started, and what it was told.
+struct Training {
+  int worker = 0;
+  int group = 0;     // workers in its group
+  double began = 0;  // BootTime()
+  Process process;
+};
+std::vector<Training> TrainingProcesses(std::int64_t job);
 
 // Whether every agent of these workers has a training process that knows the group's present size.
 bool TorchrunFormed(std::int64_t job, const std::set<int>& workers);
