@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 
 #include <algorithm>
@@ -56,6 +57,7 @@ class Up {
     fflush(stdout);
     pid_ = fork();
     if (pid_ == 0) {
+      prctl(PR_SET_PDEATHSIG, SIGKILL);
       if (freopen((folder_ + "/log").c_str(), "a", stderr) == nullptr) _exit(1);
       if (freopen("/dev/null", "w", stdout) == nullptr) _exit(1);
       execl(binary_.c_str(), binary_.c_str(), "up", "--data", folder_.c_str(), "--listen", "127.0.0.1:0",
