@@ -4,7 +4,7 @@ SHELL := /bin/bash
 JOBS ?= $(shell nproc)
 export CTEST_OUTPUT_ON_FAILURE = 1
 
-.PHONY: all demo check test test-full bench format lint clean help
+.PHONY: all demo check test test-full bench cluster-up cluster-down format lint clean help
 all: build/release/voda  ## the release binary, build/release/voda
 
 help:  ## this list
@@ -42,6 +42,13 @@ test-full: test  ## and the long suites: many seeds, many cases, fuzzing
 bench: tests-built  ## speed, fidelity and forecast error; prints tables
 	@cmake --build build/release --target benchmarks -j $(JOBS) -- --quiet
 	@tools/bench.sh build/release
+
+cluster-up:  ## a Kubernetes cluster to play with; its parts are built from source the first time, which takes minutes
+	@tools/bootstrap.sh kubernetes
+	@/usr/bin/python3 tests/kubernetes/cluster.py up
+
+cluster-down:  ## takes that cluster down
+	@/usr/bin/python3 tests/kubernetes/cluster.py down
 
 format:  ## formats the sources in place
 	@tools/bootstrap.sh test
