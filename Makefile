@@ -4,7 +4,7 @@ SHELL := /bin/bash
 JOBS ?= $(shell nproc)
 export CTEST_OUTPUT_ON_FAILURE = 1
 
-.PHONY: all demo check test test-full bench cluster-up cluster-down format lint clean help
+.PHONY: all demo check test test-full test-kubernetes bench cluster-up cluster-down format lint clean help
 all: build/release/voda  ## the release binary, build/release/voda
 
 help:  ## this list
@@ -42,6 +42,12 @@ test-full: test  ## and the long suites: many seeds, many cases, fuzzing
 bench: tests-built  ## speed, fidelity and forecast error; prints tables
 	@cmake --build build/release --target benchmarks -j $(JOBS) -- --quiet
 	@tools/bench.sh build/release
+
+test-kubernetes: tests-built  ## the Kubernetes client and adapter on a real control plane with played nodes
+	@tools/bootstrap.sh kubernetes
+	@cmake --build build/release --target kube_probe adapter_probe -j $(JOBS) -- --quiet
+	@for suite in "cluster_test -k Played" client_test adapter_test; do \
+	  set -- $$suite; echo "== $$suite"; /usr/bin/python3 -W ignore tests/kubernetes/$$1.py "$${@:2}"; done
 
 cluster-up:  ## a Kubernetes cluster to play with; its parts are built from source the first time, which takes minutes
 	@tools/bootstrap.sh kubernetes

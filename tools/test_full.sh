@@ -25,6 +25,10 @@ VODA_KILLS=${VODA_KILLS:-100} /usr/bin/python3 tests/live/kill_test.py
 stage "requests made from docs/openapi.json"
 VODA_FUZZ_EXAMPLES=${VODA_FUZZ_EXAMPLES:-200} VODA_SEED=${VODA_SEED:-7} /usr/bin/python3 tests/live/openapi_test.py
 
+stage "Kubernetes: the client and the adapter on a real control plane, the cluster with real nodes"
+make test-kubernetes
+/usr/bin/python3 -W ignore tests/kubernetes/cluster_test.py -k Real
+
 stage "fuzzing, $seconds s each"
 cmake --preset fuzz >/dev/null
 cmake --build build/fuzz -j "$(nproc)" -- --quiet

@@ -1,0 +1,125 @@
+#include "kube/event_recorder.h"
+
+#include <atomic>
+#include <deque>
+#include <mutex>
+#include <utility>
+
+#include "base/log.h"
+#include "kube/patch.h"
+
+namespace voda::kube {
+
+namespace {
+
+constexpr Duration kTimeout{10'000};
+
+const Resource& Events() {
+  static const Resource events{.group = "events.k8s.io", .version = "v1", .plural = "events"};
+  return events;
+}
+
+}  // namespace
+
+// Posted work cannot be canceled, so it shares the Impl; `stopped_` ends it.
+class EventRecorder::Impl : public std::enable_shared_from_this<EventRecorder::Impl> {
+ public:
+  Impl(Io& io, Counters& counters, const EventOptions& options)
+      : io_(io),
+        counters_(counters),
+        waiting_(options.waiting),
+        refresh_(options.rules.refresh),
+        series_(options.rules, options.controller, options.instance) {}
+
+  void Record(KubeEvent event) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (queue_.size() >= waiting_) {
+        ++counters_.events_lost;
+        return;
+      }
+      queue_.push_back(std::move(event));
+      if (queue_.size() > 1) return;
+    }
+    io_.Post([self = shared_from_this()] { self->Drain(); });
+  }
+
+  void Stop() {
+    stopped_ = true;
+    io_.Cancel(timer_);
+    const std::lock_guard lock(mutex_);
+    counters_.events_lost += queue_.size();
+    queue_.clear();
+  }
+
+ private:
+  void Drain() {
+    std::deque<KubeEvent> events;
+    {
+      const std::lock_guard lock(mutex_);
+      events.swap(queue_);
+    }
+    if (stopped_) return;
+    const std::uint64_t before = series_.dropped();
+    for (const KubeEvent& event : events) {
+      if (auto write = series_.Record(io_.Now(), io_.Wall(), event)) Send(*std::move(write));
+    }
+    counters_.events_lost += series_.dropped() - before;
+    Arm();
+  }
+
+  void Arm() {
+    if (armed_ || stopped_ || !series_.waiting()) return;
+    armed_ = true;
+    timer_ = io_.After(refresh_, [this] {
+      armed_ = false;
+      for (EventWrite& write : series_.Flush(io_.Now())) Send(std::move(write));
+      Arm();
+    });
+  }
+
+  void Send(EventWrite write) {
+    Request request =
+        write.create ? CreateRequest(Events(), write.name_space, std::move(write.body))
+                     : MergePatchRequest(Events(), {write.name_space, write.name}, std::move(write.body));
+    request.lane = Lane::kEvent;
+    request.timeout = kTimeout;
+    const bool create = write.create;
+    io_.Send(std::move(request), [self = shared_from_this(), create, name = std::move(write.name)](
+                                     const Reply& reply) { self->OnReply(create, name, reply); });
+  }
+
+  void OnReply(bool create, const std::string& name, const Reply& reply) {
+    if (reply.ok()) {
+      ++counters_.events_sent;
+      return;
+    }
+    ++counters_.events_lost;
+    if (create || reply.error->reason == Reason::kNotFound) series_.Gone(name);
+    Log(LogLevel::kDebug, "event lost", {{"event", name}, {"error", reply.error->Text()}});
+  }
+
+  Io& io_;
+  Counters& counters_;
+  const std::size_t waiting_;
+  const Duration refresh_;
+  EventSeries series_;
+  Io::Ticket timer_ = Io::Ticket::kNone;
+  bool armed_ = false;
+  bool stopped_ = false;
+  std::mutex mutex_;
+  std::deque<KubeEvent> queue_;
+};
+
+EventRecorder::EventRecorder(Io& io, Counters& counters, const EventOptions& options)
+    : io_(io), impl_(std::make_shared<Impl>(io, counters, options)) {}
+
+EventRecorder::~EventRecorder() {
+  io_.RunAndWait([this] { impl_->Stop(); });
+}
+
+void EventRecorder::Record(KubeEvent event) {
+  impl_->Record(std::move(event));
+}
+
+}  // namespace voda::kube

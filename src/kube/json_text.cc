@@ -1,0 +1,227 @@
+#include "kube/json_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdint>
+
+namespace voda::kube {
+
+namespace {
+
+constexpr std::string_view kAlphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+// Length of the UTF-8 character at the front; 0 where there is none.
+std::size_t CharacterBytes(std::string_view text) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned char lead = byte(0);
+  if (lead < 0x80) return 1;
+  std::size_t length = 0;
+  unsigned low = 0x80;
+  unsigned high = 0xBF;
+  if (lead >= 0xC2 && lead <= 0xDF) length = 2;
+  if (lead >= 0xE0 && lead <= 0xEF) length = 3;
+  if (lead >= 0xF0 && lead <= 0xF4) length = 4;
+  if (lead == 0xE0) low = 0xA0;
+  if (lead == 0xED) high = 0x9F;
+  if (lead == 0xF0) low = 0x90;
+  if (lead == 0xF4) high = 0x8F;
+  if (length == 0 || text.size() < length || byte(1) < low || byte(1) > high) return 0;
+  for (std::size_t i = 2; i < length; ++i) {
+    if (byte(i) < 0x80 || byte(i) > 0xBF) return 0;
+  }
+  return length;
+}
+
+// Days since 1970 of a date of the Gregorian calendar, and back: years begin in March, so that the leap day
+// is last.
+std::int64_t DaysOf(std::int64_t year, unsigned month, unsigned day) {
+  year -= month <= 2 ? 1 : 0;
+  const std::int64_t era = (year >= 0 ? year : year - 399) / 400;
+  const auto of_era = static_cast<unsigned>(year - era * 400);
+  const unsigned of_year = (153 * (month + (month > 2 ? -3U : 9U)) + 2) / 5 + day - 1;
+  return era * 146097 + static_cast<std::int64_t>(of_era * 365 + of_era / 4 - of_era / 100 + of_year) -
+         719468;
+}
+
+struct Date {
+  std::int64_t year;
+  unsigned month;
+  unsigned day;
+};
+
+Date DateOf(std::int64_t days) {
+  days += 719468;
+  const std::int64_t era = (days >= 0 ? days : days - 146096) / 146097;
+  const auto of_era = static_cast<unsigned>(days - era * 146097);
+  const unsigned year = (of_era - of_era / 1460 + of_era / 36524 - of_era / 146096) / 365;
+  const unsigned of_year = of_era - (365 * year + year / 4 - year / 100);
+  const unsigned month = (5 * of_year + 2) / 153;
+  const unsigned day = of_year - (153 * month + 2) / 5 + 1;
+  const unsigned calendar = month < 10 ? month + 3 : month - 9;
+  return {year + era * 400 + (calendar <= 2 ? 1 : 0), calendar, day};
+}
+
+// Reads exactly `digits` digits off the front.
+bool TakeNumber(std::string_view& text, std::size_t digits, unsigned& out) {
+  if (text.size() < digits) return false;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + digits, out);
+  if (error != std::errc() || end != text.data() + digits) return false;
+  text.remove_prefix(digits);
+  return true;
+}
+
+bool TakeChar(std::string_view& text, std::string_view allowed) {
+  if (text.empty() || allowed.find(text.front()) == allowed.npos) return false;
+  text.remove_prefix(1);
+  return true;
+}
+
+}  // namespace
+
+std::string JsonText(std::string_view text) {
+  std::string out = "\"";
+  while (!text.empty()) {
+    const char c = text.front();
+    const std::size_t length = CharacterBytes(text);
+    if (length == 0) {
+      out += "\xEF\xBF\xBD";
+    } else if (c == '"' || c == '\\') {
+      out += '\\';
+      out += c;
+    } else if (static_cast<unsigned char>(c) < 0x20) {
+      out += fmt::format("\\u{:04x}", static_cast<unsigned>(c));
+    } else {
+      out += text.substr(0, length);
+    }
+    text.remove_prefix(length == 0 ? 1 : length);
+  }
+  return out + '"';
+}
+
+void Members::Key(std::string_view key) {
+  if (!text_.empty()) text_ += ',';
+  text_ += JsonText(key);
+  text_ += ':';
+}
+
+Members& Members::Text(std::string_view key, std::string_view value) {
+  Key(key);
+  text_ += JsonText(value);
+  return *this;
+}
+
+Members& Members::TextIf(std::string_view key, std::string_view value) {
+  return value.empty() ? *this : Text(key, value);
+}
+
+Members& Members::Number(std::string_view key, long long value) {
+  Key(key);
+  text_ += std::to_string(value);
+  return *this;
+}
+
+Members& Members::Flag(std::string_view key, bool value) {
+  Key(key);
+  text_ += value ? "true" : "false";
+  return *this;
+}
+
+Members& Members::Raw(std::string_view key, std::string_view json) {
+  Key(key);
+  text_ += json;
+  return *this;
+}
+
+std::string MicroTime(WallTime time) {
+  using std::chrono::floor;
+  const auto days = floor<std::chrono::duration<std::int64_t, std::ratio<86400>>>(time.time_since_epoch());
+  const std::int64_t rest = (time.time_since_epoch() - days).count();
+  const Date date = DateOf(days.count());
+  const std::int64_t seconds = rest / 1'000'000;
+  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:06}Z", date.year, date.month, date.day,
+                     seconds / 3600, seconds / 60 % 60, seconds % 60, rest % 1'000'000);
+}
+
+std::optional<WallTime> ParseTime(std::string_view text) {
+  unsigned year = 0;
+  unsigned month = 0;
+  unsigned day = 0;
+  unsigned hour = 0;
+  unsigned minute = 0;
+  unsigned second = 0;
+  const bool shape = TakeNumber(text, 4, year) && TakeChar(text, "-") && TakeNumber(text, 2, month) &&
+                     TakeChar(text, "-") && TakeNumber(text, 2, day) && TakeChar(text, "Tt ") &&
+                     TakeNumber(text, 2, hour) && TakeChar(text, ":") && TakeNumber(text, 2, minute) &&
+                     TakeChar(text, ":") && TakeNumber(text, 2, second);
+  if (!shape || hour > 23 || minute > 59 || second > 60 || month < 1 || month > 12 || day < 1)
+    return std::nullopt;
+  const std::int64_t days = DaysOf(year, month, day);
+  if (const Date back = DateOf(days); back.month != month || back.day != day)
+    return std::nullopt;  // 30 February
+  std::int64_t micros = 0;
+  if (TakeChar(text, ".")) {
+    if (text.empty() || text.front() < '0' || text.front() > '9') return std::nullopt;
+    for (std::int64_t unit = 100'000; !text.empty() && text.front() >= '0' && text.front() <= '9';
+         unit /= 10) {
+      micros += unit * (text.front() - '0');
+      text.remove_prefix(1);
+    }
+  }
+  std::int64_t offset_minutes = 0;
+  if (!TakeChar(text, "Zz")) {
+    if (text.empty()) return std::nullopt;
+    const bool west = text.front() == '-';
+    unsigned hours = 0;
+    unsigned minutes = 0;
+    if (!TakeChar(text, "+-") || !TakeNumber(text, 2, hours) || !TakeChar(text, ":") ||
+        !TakeNumber(text, 2, minutes) || hours > 23 || minutes > 59) {
+      return std::nullopt;
+    }
+    offset_minutes = static_cast<std::int64_t>(hours * 60 + minutes) * (west ? -1 : 1);
+  }
+  if (!text.empty()) return std::nullopt;
+  const std::int64_t seconds =
+      days * 86400 + static_cast<std::int64_t>(hour * 3600 + minute * 60 + second) - offset_minutes * 60;
+  return WallTime(std::chrono::seconds(seconds) + std::chrono::microseconds(micros));
+}
+
+std::string EncodeBase64(std::string_view bytes) {
+  std::string out;
+  for (std::size_t i = 0; i < bytes.size(); i += 3) {
+    std::uint32_t group = 0;
+    const std::size_t have = std::min<std::size_t>(3, bytes.size() - i);
+    for (std::size_t k = 0; k < 3; ++k) {
+      group = group << 8 | (k < have ? static_cast<unsigned char>(bytes[i + k]) : 0U);
+    }
+    for (std::size_t k = 0; k < 4; ++k) {
+      out += k <= have ? kAlphabet[group >> (18 - 6 * k) & 63] : '=';
+    }
+  }
+  return out;
+}
+
+std::optional<std::string> DecodeBase64(std::string_view text) {
+  std::string out;
+  std::uint32_t group = 0;
+  int digits = 0;
+  int padding = 0;
+  for (const char c : text) {
+    if (c == '\n' || c == '\r' || c == ' ' || c == '\t') continue;
+    const std::size_t value = c == '=' ? 0 : kAlphabet.find(c);
+    if (value == kAlphabet.npos || (padding > 0 && c != '=')) return std::nullopt;
+    if (c == '=') ++padding;
+    group = group << 6 | static_cast<std::uint32_t>(value);
+    if (++digits < 4) continue;
+    if (padding > 2) return std::nullopt;
+    for (int k = 0; k < 3 - padding; ++k) out += static_cast<char>(group >> (16 - 8 * k) & 255);
+    group = 0;
+    digits = 0;
+    if (padding > 0) padding = 3;  // nothing may follow
+  }
+  if (digits != 0) return std::nullopt;
+  return out;
+}
+
+}  // namespace voda::kube

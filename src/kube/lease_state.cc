@@ -1,0 +1,212 @@
+#include "kube/lease_state.h"
+
+#include <fmt/format.h>
+#include <simdjson.h>
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "kube/json_text.h"
+
+namespace voda::kube {
+
+namespace {
+
+int Seconds(Duration duration) {
+  return static_cast<int>(std::chrono::ceil<std::chrono::seconds>(duration).count());
+}
+
+}  // namespace
+
+Status LeaseRules::Check() const {
+  if (retry < Duration(1)) return Error{fmt::format("lease retry of {} ms: give at least 1", retry.count())};
+  if (renew_deadline * 10 <= retry * 12) {
+    return Error{
+        fmt::format("lease renew deadline of {} ms: give more than 1.2 times the retry period of {} ms",
+                    renew_deadline.count(), retry.count())};
+  }
+  if (lease <= renew_deadline || lease < Duration(1000)) {
+    return Error{
+        fmt::format("lease duration of {} ms: give at least 1 s and more than the renew deadline of {} ms",
+                    lease.count(), renew_deadline.count())};
+  }
+  return Ok{};
+}
+
+LeaseState::LeaseState(LeaseRules rules, std::string identity, std::uint64_t seed)
+    : rules_(rules), identity_(std::move(identity)), random_(seed) {}
+
+LeaseCommand LeaseState::Get() {
+  return {.kind = LeaseCommand::Kind::kGet};
+}
+
+LeaseCommand LeaseState::Wait() {
+  // Followers come at different times; a leader keeps its beat.
+  const double stretch = leading_ ? 1 : 1 + rules_.jitter * random_.Uniform();
+  const auto wait = static_cast<double>(rules_.retry.count()) * stretch;
+  return {.kind = LeaseCommand::Kind::kWait, .wait = Duration(static_cast<Duration::rep>(wait))};
+}
+
+LeaseCommand LeaseState::Write(TimePoint now, WallTime wall) {
+  LeaseCommand command{.kind = LeaseCommand::Kind::kCreate};
+  if (seen_) {
+    command.kind = LeaseCommand::Kind::kUpdate;
+    command.lease = *seen_;
+  }
+  LeaseRecord& record = command.lease.record;
+  const std::string time = MicroTime(wall);
+  if (record.holder != identity_ || record.acquire_time.empty()) {
+    if (seen_ && record.holder != identity_ && record.transitions < std::numeric_limits<int>::max()) {
+      ++record.transitions;
+    }
+    record.acquire_time = time;
+  }
+  record.holder = identity_;
+  record.duration_seconds = Seconds(rules_.lease);
+  record.renew_time = time;
+  sent_at_ = now;
+  writing_ = true;
+  return command;
+}
+
+LeaseCommand LeaseState::Release(WallTime wall) {
+  LeaseCommand command{.kind = LeaseCommand::Kind::kUpdate, .lease = *seen_};
+  command.lease.record.holder.clear();
+  command.lease.record.duration_seconds = 1;
+  command.lease.record.renew_time = MicroTime(wall);
+  command.lease.record.acquire_time = command.lease.record.renew_time;
+  writing_ = true;
+  return command;
+}
+
+void LeaseState::Saw(TimePoint now, const StoredLease& lease) {
+  if (!seen_ || !(seen_->record == lease.record)) changed_at_ = now;
+  seen_ = lease;
+}
+
+void LeaseState::NoLeader() {
+  leading_ = false;
+  trusted_ = false;
+  until_ = TimePoint::min();
+}
+
+void LeaseState::OnDeadline(TimePoint now) {
+  if (leading_ && now >= until_) NoLeader();
+}
+
+LeaseCommand LeaseState::Start() {
+  return Get();
+}
+
+LeaseCommand LeaseState::OnGot(TimePoint now, WallTime wall, const StoredLease& lease) {
+  Saw(now, lease);
+  OnDeadline(now);
+  const bool ours = lease.record.holder == identity_;
+  if (stopping_) return ours ? Release(wall) : LeaseCommand{.kind = LeaseCommand::Kind::kStopped};
+  if (leading_ && !ours) NoLeader();
+  const Duration lasts = std::chrono::seconds(std::max(1, lease.record.duration_seconds));
+  if (!ours && !lease.record.holder.empty() && now < changed_at_ + lasts) return Wait();
+  return Write(now, wall);
+}
+
+LeaseCommand LeaseState::OnWritten(TimePoint now, const StoredLease& lease) {
+  writing_ = false;
+  Saw(now, lease);
+  if (stopping_) return {.kind = LeaseCommand::Kind::kStopped};
+  trusted_ = true;
+  // An answer that took too long may speak of a lease that has ended since.
+  const TimePoint until = sent_at_ + rules_.renew_deadline;
+  if (now < until) {
+    leading_ = true;
+    until_ = until;
+  } else {
+    NoLeader();
+  }
+  return Wait();
+}
+
+LeaseCommand LeaseState::OnFailed(TimePoint now, WallTime wall, const ApiError& error) {
+  const bool of_a_write = std::exchange(writing_, false);
+  trusted_ = false;
+  OnDeadline(now);
+  if (stopping_) return {.kind = LeaseCommand::Kind::kStopped};
+  if (error.reason == Reason::kNotFound) {
+    seen_.reset();
+    if (!of_a_write) return Write(now, wall);
+  }
+  // Somebody else wrote: a leader must know at once whether it still is one.
+  if (of_a_write && leading_ && error.reason == Reason::kConflict) return Get();
+  return Wait();
+}
+
+LeaseCommand LeaseState::OnTimer(TimePoint now, WallTime wall) {
+  OnDeadline(now);
+  return leading_ && trusted_ ? Write(now, wall) : Get();
+}
+
+LeaseCommand LeaseState::Stop(TimePoint, WallTime wall) {
+  const bool may_hold = leading_ || writing_ || (seen_ && seen_->record.holder == identity_);
+  const bool known = trusted_ && !writing_ && leading_;
+  NoLeader();
+  stopping_ = true;
+  if (!may_hold) return {.kind = LeaseCommand::Kind::kStopped};
+  return known ? Release(wall) : Get();
+}
+
+std::string LeaseJson(std::string_view name_space, std::string_view name, const StoredLease& lease) {
+  Members metadata;
+  metadata.Text("name", name).Text("namespace", name_space).TextIf("resourceVersion", lease.resource_version);
+  if (!lease.labels.empty()) metadata.Raw("labels", lease.labels);
+  if (!lease.annotations.empty()) metadata.Raw("annotations", lease.annotations);
+  Members spec;
+  spec.Text("holderIdentity", lease.record.holder)
+      .Number("leaseDurationSeconds", lease.record.duration_seconds)
+      .TextIf("acquireTime", lease.record.acquire_time)
+      .TextIf("renewTime", lease.record.renew_time)
+      .Number("leaseTransitions", lease.record.transitions);
+  return Members()
+      .Text("apiVersion", "coordination.k8s.io/v1")
+      .Text("kind", "Lease")
+      .Raw("metadata", metadata.Object())
+      .Raw("spec", spec.Object())
+      .Object();
+}
+
+Result<StoredLease> DecodeLease(std::string_view json) {
+  namespace dom = simdjson::dom;
+  dom::parser parser;
+  dom::object root;
+  dom::object metadata;
+  if (parser.parse(json.data(), json.size(), true).get(root) != simdjson::SUCCESS ||
+      root["metadata"].get(metadata) != simdjson::SUCCESS) {
+    return Error{"the answer is not a Lease"};
+  }
+  const auto text = [](const dom::object& object, std::string_view key) {
+    std::string_view value;
+    return object[key].get(value) == simdjson::SUCCESS ? std::string(value) : std::string();
+  };
+  const auto number = [](const dom::object& object, std::string_view key) {
+    std::int64_t value = 0;
+    const bool fits = object[key].get(value) == simdjson::SUCCESS && value >= 0 && value <= 1'000'000'000;
+    return fits ? static_cast<int>(value) : 0;
+  };
+  const auto raw = [](const dom::object& object, std::string_view key) {
+    dom::object value;
+    return object[key].get(value) == simdjson::SUCCESS ? simdjson::minify(value) : std::string();
+  };
+  StoredLease lease{.resource_version = text(metadata, "resourceVersion"),
+                    .labels = raw(metadata, "labels"),
+                    .annotations = raw(metadata, "annotations")};
+  if (lease.resource_version.empty()) return Error{"a Lease without resourceVersion"};
+  if (dom::object spec; root["spec"].get(spec) == simdjson::SUCCESS) {
+    lease.record = {.holder = text(spec, "holderIdentity"),
+                    .duration_seconds = number(spec, "leaseDurationSeconds"),
+                    .acquire_time = text(spec, "acquireTime"),
+                    .renew_time = text(spec, "renewTime"),
+                    .transitions = number(spec, "leaseTransitions")};
+  }
+  return lease;
+}
+
+}  // namespace voda::kube

@@ -1,0 +1,315 @@
+#include "kubeflow/cluster.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <set>
+#include <utility>
+
+#include "kube/reflector.h"
+#include "kubeflow/job_driver.h"
+
+namespace voda::kubeflow {
+
+namespace {
+
+std::string IdOf(const std::string& name_space, const std::string& name) {
+  return name_space + "/" + name;
+}
+
+class Driven final : public KubeflowCluster, public DriverHost {
+ public:
+  Driven(kube::Io& io, kube::Counters& counters, ClusterConfig config, Callbacks callbacks)
+      : io_(io), config_(std::move(config)), callbacks_(std::move(callbacks)), book_(config_.nodes) {
+    const std::vector<std::string> namespaces =
+        config_.namespaces.empty() ? std::vector<std::string>{""} : config_.namespaces;
+    nodes_ = std::make_unique<kube::TypedReflector<NodeObject>>(io, counters, Options(kNodes, ""), DecodeNode,
+                                                                node_handler_);
+    for (const std::string& name_space : namespaces) {
+      pods_.push_back({kPods, name_space,
+                       std::make_unique<kube::TypedReflector<PodObject>>(
+                           io, counters, Options(kPods, name_space), DecodePod, pod_handler_)});
+      for (const JobKind kind : {JobKind::kMpiJob, JobKind::kPyTorchJob}) {
+        const kube::Resource resource =
+            JobResource(kind, kind == JobKind::kMpiJob ? config_.mpi_version : std::string("v1"));
+        jobs_.push_back({resource, name_space,
+                         std::make_unique<kube::TypedReflector<JobObject>>(
+                             io, counters, Options(resource, name_space),
+                             [resource, kind](const kube::ObjectHead& head, std::string_view json) {
+                               return DecodeJob(resource, kind, head, json);
+                             },
+                             job_handler_)});
+      }
+    }
+    waiting_ = 1 + pods_.size() + jobs_.size();
+  }
+
+  ~Driven() override {
+    for (const auto& watched : jobs_) watched.copy->Stop();
+    for (const auto& watched : pods_) watched.copy->Stop();
+    nodes_->Stop();
+    *alive_ = false;
+    io_.RunAndWait([this] { drivers_.clear(); });
+  }
+
+  void Start() override {
+    nodes_->Start();
+    for (const auto& watched : pods_) watched.copy->Start();
+    for (const auto& watched : jobs_) watched.copy->Start();
+  }
+
+  void Manage(const std::string& job, const std::string& gpu_type, bool whole) override {
+    OnIo([this, job, gpu_type, whole] {
+      drivers_[job] = std::make_unique<JobDriver>(*this, job, gpu_type, whole);
+      for (const PodObject* pod : PodsOf(job)) book_.RemoveForeign(pod->head.uid);
+      LookAtNodes();
+    });
+  }
+
+  void Forget(const std::string& job) override {
+    OnIo([this, job] {
+      drivers_.erase(job);
+      for (const PodObject* pod : PodsOf(job)) book_.PutForeign(*pod);
+      LookAtNodes();
+    });
+  }
+
+  std::vector<std::string> Held(const std::string& job) const override {
+    const auto at = drivers_.find(job);
+    return at == drivers_.end() ? std::vector<std::string>() : at->second->Held();
+  }
+
+  std::string Waits(const std::string& job) const override {
+    const auto at = drivers_.find(job);
+    return at == drivers_.end() ? std::string() : at->second->Waits();
+  }
+
+  Cluster& PortFor(const std::string& gpu_type) override {
+    auto& port = ports_[gpu_type];
+    if (!port) port = std::make_unique<Port>(*this, gpu_type);
+    return *port;
+  }
+
+ private:
+  class Port final : public Cluster {
+   public:
+    Port(Driven& cluster, std::string gpu_type) : cluster_(cluster), gpu_type_(std::move(gpu_type)) {}
+    void Execute(const Action& action, const std::vector<Node>& nodes) override {
+      Order order{.id = action.id, .kind = action.kind, .seats = {}};
+      for (const NodeIndex node : action.workers) {
+        order.seats.push_back(node == kNoNode ? std::string() : nodes[static_cast<std::size_t>(node)].name);
+      }
+      cluster_.OnIo([&cluster = cluster_, type = gpu_type_, job = action.job, order = std::move(order)] {
+        const auto at = cluster.drivers_.find(job);
+        if (at != cluster.drivers_.end()) return at->second->Execute(order, type);
+        cluster.callbacks_.post(type, ActionFailed{order.id, "the job's object is gone"});
+      });
+    }
+
+   private:
+    Driven& cluster_;
+    std::string gpu_type_;
+  };
+
+  template <class T>
+  struct Watched {
+    kube::Resource resource;
+    std::string name_space;  // empty: all
+    std::unique_ptr<kube::TypedReflector<T>> copy;
+  };
+
+  template <class T, class OnPut, class OnGone>
+  class Handler final : public kube::TypedReflector<T>::Handler {
+   public:
+    Handler(Driven& cluster, OnPut put, OnGone gone) : cluster_(cluster), put_(put), gone_(gone) {}
+    void OnAdd(const T& object) override { (cluster_.*put_)(object); }
+    void OnUpdate(const T& before, const T& object) override {
+      if (before.head.uid != object.head.uid) (cluster_.*gone_)(before);
+      (cluster_.*put_)(object);
+    }
+    void OnDelete(const T& last) override { (cluster_.*gone_)(last); }
+    void OnSynced() override { cluster_.OneSynced(); }
+
+   private:
+    Driven& cluster_;
+    OnPut put_;
+    OnGone gone_;
+  };
+  template <class T>
+  using HandlerOf = Handler<T, void (Driven::*)(const T&), void (Driven::*)(const T&)>;
+
+  kube::ReflectorOptions Options(const kube::Resource& resource, const std::string& name_space) {
+    kube::ReflectorOptions options;
+    options.resource = resource;
+    options.name_space = name_space;
+    options.seed = config_.seed++;
+    return options;
+  }
+
+  void OnIo(std::function<void()> what) {
+    io_.Post([alive = alive_, what = std::move(what)] {
+      if (*alive) what();
+    });
+  }
+
+  // ---- What the watches say, on the I/O thread.
+  void PutNode(const NodeObject& node) {
+    book_.Put(node);
+    LookAtNodes();
+  }
+  void GoneNode(const NodeObject& node) {
+    book_.Remove(node.head.name);
+    LookAtNodes();
+  }
+
+  void PutPod(const PodObject& pod) {
+    const std::string job = pod.job.empty() ? std::string() : IdOf(pod.head.name_space, pod.job);
+    if (!job.empty()) pods_of_[job].insert({pod.head.name_space, pod.head.name});
+    const auto driver = drivers_.find(job);
+    if (driver != drivers_.end()) return Stir(job);
+    book_.PutForeign(pod);
+    LookAtNodes();
+  }
+  void GonePod(const PodObject& pod) {
+    const std::string job = pod.job.empty() ? std::string() : IdOf(pod.head.name_space, pod.job);
+    if (const auto at = pods_of_.find(job);
+        at != pods_of_.end() && FindPod({pod.head.name_space, pod.head.name}) == nullptr) {
+      at->second.erase({pod.head.name_space, pod.head.name});
+      if (at->second.empty()) pods_of_.erase(at);
+    }
+    book_.RemoveForeign(pod.head.uid);
+    LookAtNodes();
+    Stir(job);
+  }
+
+  void PutJob(const JobObject& job) {
+    const std::string id = JobId(job);
+    const auto [at, added] = known_.try_emplace(id, job.head.uid);
+    if (added) {
+      callbacks_.seen(job);
+    } else {
+      Stir(id);
+    }
+  }
+  void GoneJob(const JobObject& job) {
+    const std::string id = JobId(job);
+    if (known_.erase(id) == 0) return;
+    drivers_.erase(id);
+    callbacks_.gone(id);
+  }
+
+  void OneSynced() {
+    if (--waiting_ > 0) return;
+    LookAtNodes();
+    OnIo([this] { callbacks_.synced(); });
+  }
+
+  // Once for all events of a batch.
+  void Stir(const std::string& job) {
+    if (!drivers_.contains(job) || !stirred_.insert(job).second) return;
+    if (stirred_.size() > 1) return;
+    OnIo([this] {
+      for (const std::string& one : std::exchange(stirred_, {})) {
+        if (const auto at = drivers_.find(one); at != drivers_.end()) at->second->Changed();
+      }
+    });
+  }
+
+  void LookAtNodes() {
+    if (waiting_ > 0 || std::exchange(nodes_stirred_, true)) return;
+    OnIo([this] {
+      nodes_stirred_ = false;
+      const double now = std::chrono::duration<double>(io_.Wall().time_since_epoch()).count();
+      std::optional<double> next;
+      for (NodeBook::Change& change : book_.Changes(now, next))
+        callbacks_.post(change.gpu_type, std::move(change.event));
+      if (!next) return;
+      io_.Cancel(node_timer_);
+      const auto delay =
+          std::chrono::duration_cast<kube::Duration>(std::chrono::duration<double>(*next - now));
+      node_timer_ = io_.After(delay + kube::Duration(1), [this, alive = alive_] {
+        if (*alive) LookAtNodes();
+      });
+    });
+  }
+
+  // ---- DriverHost
+  kube::Io& io() override { return io_; }
+  bool MayWrite() override { return callbacks_.may_write(); }
+  bool HasSeen(const kube::Resource& resource, const std::string& name_space,
+               const std::string& version) const override {
+    const auto covers = [&](const auto& watched) {
+      return watched.resource.plural == resource.plural &&
+             (watched.name_space.empty() || watched.name_space == name_space);
+    };
+    for (const auto& watched : pods_) {
+      if (covers(watched)) return watched.copy->HasSeen(version);
+    }
+    for (const auto& watched : jobs_) {
+      if (covers(watched)) return watched.copy->HasSeen(version);
+    }
+    return true;
+  }
+  const JobObject* FindJob(const std::string& job) const override {
+    const auto slash = job.find('/');
+    const kube::ObjectKey key{job.substr(0, slash), job.substr(slash + 1)};
+    for (const auto& watched : jobs_) {
+      const auto& objects = watched.copy->objects();
+      if (const auto at = objects.find(key); at != objects.end()) return &at->second;
+    }
+    return nullptr;
+  }
+  const PodObject* FindPod(const kube::ObjectKey& key) const {
+    for (const auto& watched : pods_) {
+      const auto& objects = watched.copy->objects();
+      if (const auto at = objects.find(key); at != objects.end()) return &at->second;
+    }
+    return nullptr;
+  }
+  std::vector<const PodObject*> PodsOf(const std::string& job) const override {
+    std::vector<const PodObject*> pods;
+    const auto at = pods_of_.find(job);
+    if (at == pods_of_.end()) return pods;
+    for (const kube::ObjectKey& key : at->second) {
+      if (const PodObject* pod = FindPod(key)) pods.push_back(pod);
+    }
+    return pods;
+  }
+  void Post(const std::string& gpu_type, Event event) override {
+    callbacks_.post(gpu_type, std::move(event));
+  }
+
+  kube::Io& io_;
+  ClusterConfig config_;
+  Callbacks callbacks_;
+  NodeBook book_;
+  HandlerOf<NodeObject> node_handler_{*this, &Driven::PutNode, &Driven::GoneNode};
+  HandlerOf<PodObject> pod_handler_{*this, &Driven::PutPod, &Driven::GonePod};
+  HandlerOf<JobObject> job_handler_{*this, &Driven::PutJob, &Driven::GoneJob};
+  std::unique_ptr<kube::TypedReflector<NodeObject>> nodes_;
+  std::vector<Watched<PodObject>> pods_;      // one for each namespace
+  std::vector<Watched<JobObject>> jobs_;      // two, for two kinds
+  std::size_t waiting_ = 0;                   // for their first lists
+  std::map<std::string, std::string> known_;  // job -> uid
+  std::map<std::string, std::set<kube::ObjectKey>> pods_of_;
+  std::map<std::string, std::unique_ptr<JobDriver>> drivers_;
+  std::map<std::string, std::unique_ptr<Port>> ports_;
+  std::set<std::string> stirred_;
+  bool nodes_stirred_ = false;
+  kube::Io::Ticket node_timer_ = kube::Io::Ticket::kNone;
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
+}  // namespace
+
+std::string JobId(const JobObject& job) {
+  return IdOf(job.head.name_space, job.head.name);
+}
+
+std::unique_ptr<KubeflowCluster> KubeflowCluster::Create(kube::Io& io, kube::Counters& counters,
+                                                         ClusterConfig config, Callbacks callbacks) {
+  return std::make_unique<Driven>(io, counters, std::move(config), std::move(callbacks));
+}
+
+}  // namespace voda::kubeflow

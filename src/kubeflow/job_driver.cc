@@ -1,0 +1,233 @@
+#include "kubeflow/job_driver.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/log.h"
+#include "kube/json_read.h"
+
+namespace voda::kubeflow {
+
+namespace {
+
+constexpr kube::Duration kSoon{1000};
+constexpr kube::Duration kQuiet{100};          // so long the watch shows nothing of a job that is at rest
+constexpr kube::Duration kMostQuiet{1000};     // what an order waits for that
+constexpr kube::Duration kUntilHandled{2000};  // and for an operator that may not run at all
+constexpr kube::Duration kLongest{30'000};
+constexpr int kHostTries = 120;
+constexpr kube::Duration kHostsEvery{500};
+
+kube::Duration Backoff(int failures) {
+  return std::min(kLongest, kSoon * (1 << std::min(failures, 5)));
+}
+
+std::size_t Count(std::string_view text, std::string_view what) {
+  std::size_t count = 0;
+  for (std::size_t at = text.find(what); at != text.npos; at = text.find(what, at + what.size())) ++count;
+  return count;
+}
+
+}  // namespace
+
+JobDriver::JobDriver(DriverHost& host, std::string job, std::string gpu_type, bool whole)
+    : host_(host), job_(std::move(job)), gpu_type_(std::move(gpu_type)), whole_(whole) {
+  believed_ = Held();
+}
+
+JobDriver::~JobDriver() {
+  *alive_ = false;
+  host_.io().Cancel(timer_);
+}
+
+void JobDriver::Execute(Order order, const std::string& gpu_type) {
+  orders_.push_back({std::move(order), gpu_type, host_.io().Now()});
+  Advance();
+}
+
+void JobDriver::Changed() {
+  changed_ = host_.io().Now();
+  Advance();
+}
+
+bool JobDriver::OperatorBusy(const JobObject& job) const {
+  const kube::TimePoint now = host_.io().Now();
+  const kube::Duration waited = now - orders_.front().begun;
+  if (!job.handled) return waited < kUntilHandled;
+  return now - changed_ < kQuiet && waited < kMostQuiet;
+}
+
+JobView JobDriver::View() const {
+  const JobObject* job = host_.FindJob(job_);
+  static const JobObject kNone;
+  return MakeView(job != nullptr ? *job : kNone, host_.PodsOf(job_), whole_);
+}
+
+std::vector<std::string> JobDriver::Held() const {
+  return Seats(View());
+}
+
+std::string JobDriver::Waits() const {
+  if (orders_.empty()) return {};
+  if (in_flight_ > 0) return fmt::format("{} writes to be answered", in_flight_);
+  if (!awaited_.empty() || !removed_.empty()) {
+    return fmt::format("{} writes to be seen", awaited_.size() + removed_.size());
+  }
+  return NextStep(View(), orders_.front().order).why;
+}
+
+// Whether the copies show everything that was written.
+bool JobDriver::Settled() {
+  if (in_flight_ > 0) return false;
+  std::erase_if(awaited_, [&](const auto& entry) {
+    return host_.HasSeen(entry.first, job_.substr(0, job_.find('/')), entry.second);
+  });
+  std::set<std::string> shown;
+  for (const PodObject* pod : host_.PodsOf(job_)) {
+    if (!pod->deleting) shown.insert(pod->head.uid);
+  }
+  std::erase_if(removed_, [&](const std::string& uid) { return !shown.contains(uid); });
+  return awaited_.empty() && removed_.empty();
+}
+
+void JobDriver::Advance() {
+  const JobObject* job = host_.FindJob(job_);
+  if (job == nullptr || ended_ || !Settled()) return;
+  if (job->end != JobObject::End::kNone) {
+    ended_ = true;
+    orders_.clear();
+    if (job->end == JobObject::End::kSucceeded) {
+      host_.Post(gpu_type_, JobCompleted{job_});
+    } else {
+      host_.Post(gpu_type_, JobFailed{job_, job->message});
+    }
+    return;
+  }
+  while (!orders_.empty()) {
+    const auto& [order, gpu_type, begun] = orders_.front();
+    const JobView view = View();
+    const StepResult step = NextStep(view, order);
+    if (step.state == StepResult::State::kDone) {
+      const bool resized = order.seats.size() != believed_.size();
+      believed_ = order.seats;
+      host_.Post(gpu_type, ActionDone{order.id});
+      if (resized && !order.seats.empty() && job->kind == JobKind::kMpiJob) {
+        FollowHosts(static_cast<int>(order.seats.size()), 0);
+      }
+      orders_.pop_front();
+      continue;
+    }
+    if (step.writes.empty()) return;
+    if (!host_.MayWrite()) return Again(kSoon);
+    const bool of_the_job = std::any_of(step.writes.begin(), step.writes.end(), [](const Write& write) {
+      return write.kind != Write::Kind::kPin && write.kind != Write::Kind::kDeletePod;
+    });
+    if (of_the_job && OperatorBusy(*job)) return Again(kQuiet);
+    for (const Write& write : step.writes) {
+      const bool repairs = write.kind == Write::Kind::kDeletePod && write.pod->over();
+      if (!repairs || !TooSoon(*write.pod)) Send(write, *job);
+    }
+    return;
+  }
+  Tell();
+}
+
+bool JobDriver::TooSoon(const PodObject& failed) {
+  Repair& repair = repairs_[failed.index];
+  const kube::TimePoint now = host_.io().Now();
+  if (now < repair.next) {
+    Again(repair.next - now);
+    return true;
+  }
+  repair.next = now + Backoff(repair.count++);
+  return false;
+}
+
+void JobDriver::Send(const Write& write, const JobObject& job) {
+  ++in_flight_;
+  const bool removes = write.kind == Write::Kind::kDeletePod;
+  const bool of_pod = removes || write.kind == Write::Kind::kPin;
+  const std::string uid = of_pod ? write.pod->head.uid : job.head.uid;
+  host_.io().Send(ToRequest(write, job), [this, alive = alive_, resource = of_pod ? kPods : job.resource,
+                                          removes, uid](const kube::Reply& reply) {
+    if (*alive) Answered(resource, removes, uid, reply);
+  });
+}
+
+void JobDriver::Answered(const kube::Resource& resource, bool removes, const std::string& uid,
+                         const kube::Reply& reply) {
+  --in_flight_;
+  if (reply.ok()) {
+    failures_ = 0;
+    if (removes) {
+      removed_.insert(uid);
+    } else {
+      kube::JsonReader reader;
+      if (const auto head = reader.Head(reply.body)) awaited_.emplace_back(resource, head->resource_version);
+    }
+  } else {
+    // What changed meanwhile is seen by the watch, and the step is made anew from that.
+    const kube::Reason reason = reply.error->reason;
+    const bool stale = reason == kube::Reason::kConflict || reason == kube::Reason::kInvalid ||
+                       reason == kube::Reason::kNotFound;
+    if (!stale) {
+      Log(LogLevel::kWarn, "write failed", {{"job", job_}, {"why", reply.error->Text()}});
+    }
+    if (reason == kube::Reason::kForbidden && !orders_.empty()) {
+      host_.Post(orders_.front().gpu_type, ActionFailed{orders_.front().order.id, reply.error->message});
+      orders_.pop_front();
+    }
+    Again(Backoff(failures_++));
+  }
+  Advance();
+}
+
+void JobDriver::Again(kube::Duration delay) {
+  if (timer_ != kube::Io::Ticket::kNone) return;
+  timer_ = host_.io().After(delay, [this, alive = alive_] {
+    if (!*alive) return;
+    timer_ = kube::Io::Ticket::kNone;
+    Advance();
+  });
+}
+
+void JobDriver::Tell() {
+  std::vector<std::string> held = Held();
+  if (held == believed_) return;
+  believed_ = std::move(held);
+  host_.Post(gpu_type_, WorkersObserved{job_, believed_});
+}
+
+// The operator lists hosts in a ConfigMap that is mounted into the launcher, which the kubelet looks at again
+// once a minute, or when the pod changes. Changing the pod before the list is there gains nothing.
+void JobDriver::FollowHosts(int workers, int tries) {
+  const JobObject* job = host_.FindJob(job_);
+  if (job == nullptr || tries >= kHostTries) return;
+  kube::Request request = kube::GetRequest(kConfigMaps, {job->head.name_space, job->head.name + "-config"});
+  host_.io().Send(std::move(request), [this, alive = alive_, workers, tries](const kube::Reply& reply) {
+    if (!*alive || believed_.size() != static_cast<std::size_t>(workers)) return;  // another resize came
+    const JobView view = View();
+    const std::string_view body = reply.body;
+    const auto script = body.find("discover_hosts.sh");
+    const bool listed =
+        reply.ok() && script != body.npos &&
+        Count(body.substr(script, body.find("\"hostfile\"", script) - script), "echo ") == believed_.size();
+    if (!listed) {
+      host_.io().After(kHostsEvery, [this, alive, workers, tries] {
+        if (*alive) FollowHosts(workers, tries + 1);
+      });
+      return;
+    }
+    if (view.launcher == nullptr || !host_.MayWrite()) return;
+    host_.io().Send(TouchRequest(*view.launcher, std::to_string(workers)),
+                    [job = job_](const kube::Reply& touched) {
+                      if (touched.ok()) return;
+                      Log(LogLevel::kWarn, "launcher not told of new hosts; it looks once a minute",
+                          {{"job", job}, {"why", touched.error->Text()}});
+                    });
+  });
+}
+
+}  // namespace voda::kubeflow

@@ -1,0 +1,89 @@
+// JobDriver: the orders of one job, one after the other. Keeps what is under way: writes that were sent, and
+// versions that the watch has yet to show.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "kube/io.h"
+#include "kubeflow/step.h"
+#include "kubeflow/writes.h"
+
+namespace voda::kubeflow {
+
+// What a driver needs of the cluster around it.
+class DriverHost {
+ public:
+  virtual ~DriverHost() = default;
+  virtual kube::Io& io() = 0;
+  virtual bool MayWrite() = 0;
+  // Whether the copy of a resource has a write that was answered with this version.
+  virtual bool HasSeen(const kube::Resource& resource, const std::string& name_space,
+                       const std::string& version) const = 0;
+  virtual const JobObject* FindJob(const std::string& job) const = 0;
+  virtual std::vector<const PodObject*> PodsOf(const std::string& job) const = 0;
+  virtual void Post(const std::string& gpu_type, Event event) = 0;
+};
+
+class JobDriver {
+ public:
+  JobDriver(DriverHost& host, std::string job, std::string gpu_type, bool whole);
+  ~JobDriver();
+  JobDriver(const JobDriver&) = delete;
+  JobDriver& operator=(const JobDriver&) = delete;
+
+  void Execute(Order order, const std::string& gpu_type);
+  // The watch has shown something of the job.
+  void Changed();
+  std::vector<std::string> Held() const;
+  // What the order in hand waits for; empty: there is none.
+  std::string Waits() const;
+
+ private:
+  void Advance();
+  JobView View() const;
+  bool Settled();
+  void Send(const Write& write, const JobObject& job);
+  void Answered(const kube::Resource& resource, bool removes, const std::string& uid,
+                const kube::Reply& reply);
+  // Whether its operator is at work on the job's object. A write that comes between makes its sync fail, and
+  // mpi-operator tries again only after a time that doubles with every event since.
+  bool OperatorBusy(const JobObject& job) const;
+  // Whether a worker that failed is to wait before it is replaced once more.
+  bool TooSoon(const PodObject& failed);
+  void Again(kube::Duration delay);
+  void Tell();
+  void FollowHosts(int workers, int tries);
+
+  DriverHost& host_;
+  std::string job_;
+  std::string gpu_type_;
+  bool whole_;
+  struct Queued {
+    Order order;
+    std::string gpu_type;
+    kube::TimePoint begun;
+  };
+  std::deque<Queued> orders_;
+  std::vector<std::string> believed_;  // what the scheduler takes the job to hold
+  bool ended_ = false;                 // and told so
+  kube::TimePoint changed_{};          // when the watch last showed something
+  int in_flight_ = 0;
+  std::vector<std::pair<kube::Resource, std::string>> awaited_;  // written versions not yet seen
+  std::set<std::string> removed_;                                // uids of pods that were deleted
+  struct Repair {
+    int count = 0;
+    kube::TimePoint next{};
+  };
+  std::map<int, Repair> repairs_;  // of workers that had failed
+  int failures_ = 0;               // writes in a row
+  kube::Io::Ticket timer_ = kube::Io::Ticket::kNone;
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
+}  // namespace voda::kubeflow

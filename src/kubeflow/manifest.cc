@@ -1,0 +1,132 @@
+#include "kubeflow/manifest.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+namespace voda::kubeflow {
+
+namespace {
+
+using Json = nlohmann::json;
+
+// torchrun spends one on every shrink.
+constexpr int kManyRestarts = 1'000'000;
+constexpr std::string_view kTokenVariable = "VODA_PROGRESS_TOKEN";
+
+// An object below, made where it is missing or null.
+Json& Object(Json& parent, const std::string& name) {
+  Json& member = parent[name];
+  if (!member.is_object()) member = Json::object();
+  return member;
+}
+Json& List(Json& parent, const std::string& name) {
+  Json& member = parent[name];
+  if (!member.is_array()) member = Json::array();
+  return member;
+}
+
+std::string ReplicaSpecs(JobKind kind) {
+  return kind == JobKind::kMpiJob ? "mpiReplicaSpecs" : "pytorchReplicaSpecs";
+}
+
+void SetVariable(Json& container, std::string_view name, const std::string& value) {
+  Json& env = List(container, "env");
+  for (Json& variable : env) {
+    if (variable.is_object() && variable.value("name", "") == name) {
+      variable = {{"name", name}, {"value", value}};
+      return;
+    }
+  }
+  env.push_back({{"name", name}, {"value", value}});
+}
+
+// One pod template: environment for all, place for those that hold GPUs.
+void Prepare(Json& replica, const std::string& name, bool worker, const ManifestSettings& settings) {
+  Json& pod = Object(Object(replica, "template"), "spec");
+  Json& containers = List(pod, "containers");
+  if (!containers.empty() && containers[0].is_object()) {
+    SetVariable(containers[0], "JOB_NAME", name);
+    if (!settings.progress_url.empty()) {
+      SetVariable(containers[0], "VODA_PROGRESS_URL", settings.progress_url);
+      SetVariable(containers[0], kTokenVariable, settings.token);
+    }
+  }
+  if (!worker) return;
+  if (!settings.gpu_type.empty())
+    Object(pod, "nodeSelector")[std::string(kAcceleratorLabel)] = settings.gpu_type;
+  if (!settings.gates) return;
+  Json& gates = List(pod, "schedulingGates");
+  for (const Json& gate : gates) {
+    if (gate.is_object() && gate.value("name", "") == kGate) return;
+  }
+  gates.push_back({{"name", kGate}});
+}
+
+void Prepare(Json& object, JobKind kind, const std::string& name, const ManifestSettings& settings) {
+  Object(Object(object, "metadata"), "labels")[std::string(kQueueLabel)] = "default";
+  Json& spec = Object(object, "spec");
+  Object(spec, "runPolicy")["suspend"] = true;
+  Json& replicas = Object(spec, ReplicaSpecs(kind));
+  for (const char* type : {"Launcher", "Master", "Worker"}) {
+    const auto at = replicas.find(type);
+    if (at != replicas.end() && at->is_object())
+      Prepare(*at, name, type != std::string("Launcher"), settings);
+  }
+  if (kind == JobKind::kPyTorchJob && spec.contains("elasticPolicy") && spec["elasticPolicy"].is_object()) {
+    Json& policy = spec["elasticPolicy"];
+    if (!policy.contains("maxRestarts")) policy["maxRestarts"] = kManyRestarts;
+    if (!policy.contains("rdzvBackend")) policy["rdzvBackend"] = "c10d";
+  }
+}
+
+}  // namespace
+
+std::string NewObject(const JobSpec& spec, const std::string& name, const ManifestSettings& settings) {
+  Json object = Json::parse(spec.document);
+  Json& metadata = Object(object, "metadata");
+  metadata["name"] = name;
+  metadata["namespace"] = spec.name_space;
+  for (const char* of_the_server :
+       {"generateName", "uid", "resourceVersion", "creationTimestamp", "managedFields"}) {
+    metadata.erase(of_the_server);
+  }
+  object.erase("status");
+  Prepare(object, spec.kind, name, settings);
+  return object.dump();
+}
+
+Result<std::optional<kube::JsonPatch>> AdoptionPatch(const JobObject& job, const ManifestSettings& settings) {
+  const Json before = Json::parse(job.document, nullptr, false);
+  if (!before.is_object()) return Error{"the object is not JSON"};
+  Json after = before;
+  Prepare(after, job.kind, job.head.name, settings);
+  if (after == before) return std::optional<kube::JsonPatch>();
+  kube::JsonPatch patch;
+  patch.TestUid(job.head.uid).TestResourceVersion(job.head.resource_version);
+  if (after["metadata"] != before.value("metadata", Json())) {
+    patch.Add("/metadata/labels", after["metadata"]["labels"].dump());
+  }
+  for (const auto& [member, value] : after["spec"].items()) {
+    if (!before.contains("spec") || before["spec"].value(member, Json()) != value) {
+      patch.Add("/spec/" + kube::PointerPart(member), value.dump());
+    }
+  }
+  return std::optional<kube::JsonPatch>(std::move(patch));
+}
+
+std::string TokenOf(const JobObject& job) {
+  const Json object = Json::parse(job.document, nullptr, false);
+  if (!object.is_object()) return {};
+  const Json replicas = object.value(Json::json_pointer("/spec/" + ReplicaSpecs(job.kind)), Json::object());
+  for (const auto& [type, replica] : replicas.items()) {
+    const Json env = replica.value(Json::json_pointer("/template/spec/containers/0/env"), Json::array());
+    for (const Json& variable : env) {
+      if (variable.is_object() && variable.value("name", "") == kTokenVariable)
+        return variable.value("value", "");
+    }
+  }
+  return {};
+}
+
+}  // namespace voda::kubeflow

@@ -1,0 +1,30 @@
+// Manifest: a job's object as Voda wants it in the cluster: suspended, opted in, with workers that wait for
+// their place and know where to report progress. What is already so stays as it is.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "kube/patch.h"
+#include "kubeflow/objects.h"
+#include "spec/job_spec.h"
+
+namespace voda::kubeflow {
+
+struct ManifestSettings {
+  std::string progress_url;  // of this job; empty: none is told
+  std::string token;
+  std::string gpu_type;
+  bool gates = true;  // placement by scheduling gates
+};
+
+// The object to create for a submitted job, under its final name.
+std::string NewObject(const JobSpec& spec, const std::string& name, const ManifestSettings& settings);
+
+// What a job that a user applied lacks; nothing: it needs no write. Fails where the document cannot be read.
+Result<std::optional<kube::JsonPatch>> AdoptionPatch(const JobObject& job, const ManifestSettings& settings);
+
+// VODA_PROGRESS_TOKEN of the object's own template: whoever leads next needs no other record of it.
+std::string TokenOf(const JobObject& job);
+
+}  // namespace voda::kubeflow

@@ -1,0 +1,57 @@
+// NodeBook: what the nodes of a cluster offer Voda: their GPUs less those that pods of others hold, and
+// whether they take workers. Pure; `now` is an argument.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "kubeflow/objects.h"
+#include "model/event.h"
+
+namespace voda::kubeflow {
+
+struct NodeRules {
+  std::map<std::string, std::string, std::less<>> resources;  // GPU type -> resource; else nvidia.com/gpu
+  double not_ready_grace = 60;  // a node that does not answer for so long has lost its workers
+};
+
+class NodeBook {
+ public:
+  explicit NodeBook(NodeRules rules) : rules_(std::move(rules)) {}
+
+  void Put(const NodeObject& node);
+  void Remove(const std::string& node);
+  // A pod that is not Voda's and where it sits; a pod that holds nothing any more is removed.
+  void PutForeign(const PodObject& pod);
+  void RemoveForeign(const std::string& uid);
+
+  struct Change {
+    std::string gpu_type;
+    Event event;
+  };
+  // What the schedulers have to be told since the last call. `next` gets the time at which something will
+  // change by itself.
+  std::vector<Change> Changes(double now, std::optional<double>& next);
+
+ private:
+  struct Told {
+    std::string gpu_type;
+    Node node;
+  };
+  std::string ResourceOf(const std::string& gpu_type) const;
+  Node Offer(const NodeObject& node, double now, std::optional<double>& next) const;
+
+  NodeRules rules_;
+  std::map<std::string, NodeObject> nodes_;
+  struct Foreign {
+    std::string node;
+    std::map<std::string, std::int64_t, std::less<>> requests;
+  };
+  std::map<std::string, Foreign> foreign_;                            // by uid
+  std::map<std::string, std::map<std::string, std::int64_t>> taken_;  // node -> resource -> amount
+  std::map<std::string, Told> told_;
+};
+
+}  // namespace voda::kubeflow

@@ -1,0 +1,150 @@
+#include "kubeflow/objects.h"
+
+#include <gtest/gtest.h>
+
+namespace voda::kubeflow {
+namespace {
+
+// Padded, as the reflector hands objects over.
+template <class Decode>
+auto Decoded(std::string json, const Decode& decode) {
+  kube::AddPadding(json);
+  return decode(kube::ObjectHead{"ns", "name", "uid", "1"}, json);
+}
+
+JobObject Job(const std::string& json, JobKind kind = JobKind::kMpiJob) {
+  const auto job = Decoded(json, [&](const kube::ObjectHead& head, std::string_view text) {
+    return DecodeJob({"kubeflow.org", "v2beta1", "mpijobs", true}, kind, head, text);
+  });
+  EXPECT_TRUE(job);
+  return job ? *job : JobObject{};
+}
+PodObject Pod(const std::string& json) {
+  const auto pod = Decoded(json, DecodePod);
+  EXPECT_TRUE(pod);
+  return pod ? *pod : PodObject{};
+}
+NodeObject Node(const std::string& json) {
+  const auto node = Decoded(json, DecodeNode);
+  EXPECT_TRUE(node);
+  return node ? *node : NodeObject{};
+}
+
+TEST(JobObject, IsReadWithItsSizeGateAndLabels) {
+  const JobObject job =
+      Job(R"({"metadata": {"labels": {"vodascheduler/queue": "default"}, "annotations": {"a": "b"},
+    "creationTimestamp": "1970-01-01T00:01:00Z"}, "spec": {"runPolicy": {"suspend": true}, "mpiReplicaSpecs": {"Worker":
+    {"replicas": 3, "template": {"spec": {"schedulingGates": [{"name": "x"}, {"name": "vodascheduler/placement"}]}}}}}})");
+  EXPECT_TRUE(job.suspended);
+  EXPECT_TRUE(job.gated);
+  EXPECT_FALSE(job.deleting);
+  EXPECT_EQ(job.replicas, 3);
+  EXPECT_EQ(job.labels.at("vodascheduler/queue"), "default");
+  EXPECT_EQ(job.annotations.at("a"), "b");
+  EXPECT_DOUBLE_EQ(job.created, 60);
+  EXPECT_EQ(job.end, JobObject::End::kNone);
+}
+
+TEST(JobObject, AMasterIsOneOfItsWorkers) {
+  const JobObject job =
+      Job(R"({"spec": {"pytorchReplicaSpecs": {"Master": {"replicas": 1}, "Worker": {"replicas": 2}}}})",
+          JobKind::kPyTorchJob);
+  EXPECT_TRUE(job.master);
+  EXPECT_EQ(job.replicas, 3);
+  EXPECT_EQ(Job(R"({"spec": {"pytorchReplicaSpecs": {"Master": {}}}})", JobKind::kPyTorchJob).replicas, 1);
+  EXPECT_EQ(Job(R"({"spec": {"pytorchReplicaSpecs": {"Worker": {}}}})", JobKind::kPyTorchJob).replicas, 1);
+}
+
+// mpi-operator says Failed=True of an evicted worker while the launcher still runs.
+TEST(JobObject, HasEndedOnlyWithACompletionTime) {
+  const std::string failed = R"("conditions": [{"type": "Running", "status": "True"},
+    {"type": "Failed", "status": "True", "reason": "MPIJobEvicted", "message": "evicted"}])";
+  EXPECT_EQ(Job("{\"status\": {" + failed + "}}").end, JobObject::End::kNone);
+  const JobObject job = Job("{\"status\": {\"completionTime\": \"2026-01-01T00:00:00Z\", " + failed + "}}");
+  EXPECT_EQ(job.end, JobObject::End::kFailed);
+  EXPECT_EQ(job.message, "evicted");
+}
+
+TEST(PodObject, RolesOfBothOperators) {
+  const auto labels = [](const std::string& text) {
+    return Pod(R"({"metadata": {"labels": {"training.kubeflow.org/job-name": "j", )" + text + "}}}");
+  };
+  const PodObject launcher = labels(R"("training.kubeflow.org/job-role": "launcher")");
+  EXPECT_TRUE(launcher.launcher);
+  EXPECT_EQ(launcher.index, -1);
+  const PodObject worker =
+      labels(R"("training.kubeflow.org/job-role": "worker", "training.kubeflow.org/replica-index": "4")");
+  EXPECT_EQ(worker.index, 4);
+  EXPECT_EQ(worker.job, "j");
+  // Worker 0 of a job without a Master has the role, too.
+  const PodObject first =
+      labels(R"("training.kubeflow.org/job-role": "master", "training.kubeflow.org/replica-type": "worker",
+    "training.kubeflow.org/replica-index": "0")");
+  EXPECT_FALSE(first.master);
+  EXPECT_EQ(first.index, 0);
+  EXPECT_TRUE(
+      labels(R"("training.kubeflow.org/replica-type": "master", "training.kubeflow.org/replica-index": "0")")
+          .master);
+  EXPECT_EQ(Pod("{}").job, "");
+}
+
+TEST(PodObject, SaysWhereItSitsAndWhyNot) {
+  const PodObject pod = Pod(R"({"spec": {"nodeName": "n1", "affinity": {"nodeAffinity":
+    {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{"matchFields":
+    [{"key": "metadata.name", "operator": "In", "values": ["n1"]}]}]}}}, "containers": [
+    {"resources": {"requests": {"nvidia.com/gpu": "2", "cpu": "1500m", "memory": "1Gi"}}},
+    {"resources": {"requests": {"nvidia.com/gpu": 1}}}]}, "status": {"phase": "Failed", "reason": "Evicted", "message": "low"}})");
+  EXPECT_EQ(pod.node, "n1");
+  EXPECT_EQ(pod.pinned, "n1");
+  EXPECT_TRUE(pod.over());
+  EXPECT_EQ(pod.reason, "Evicted: low");
+  EXPECT_EQ(pod.requests.at("nvidia.com/gpu"), 3);
+  EXPECT_EQ(pod.requests.at("cpu"), 2);
+  EXPECT_FALSE(pod.requests.contains("memory"));
+  EXPECT_EQ(
+      Pod(R"({"status": {"conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable",
+    "message": "0/3 nodes"}]}})")
+          .reason,
+      "0/3 nodes");
+  EXPECT_EQ(
+      Pod(R"({"status": {"conditions": [{"type": "PodScheduled", "status": "False", "reason": "SchedulingGated",
+    "message": "gated"}]}})")
+          .reason,
+      "");
+}
+
+TEST(NodeObject, LeavesForTaintsThatMeanIt) {
+  const auto tainted = [](const std::string& key, const std::string& effect) {
+    return Node(R"({"spec": {"taints": [{"key": ")" + key + R"(", "effect": ")" + effect + "\"}]}}").leaving;
+  };
+  EXPECT_TRUE(tainted("maintenance", "NoExecute"));
+  EXPECT_FALSE(tainted("maintenance", "NoSchedule"));
+  EXPECT_TRUE(tainted("ToBeDeletedByClusterAutoscaler", "NoSchedule"));
+  EXPECT_FALSE(tainted("node.kubernetes.io/not-ready", "NoExecute"));
+  EXPECT_FALSE(tainted("vodascheduler/hostname", "NoExecute"));
+}
+
+TEST(NodeObject, CountsWholeUnits) {
+  const NodeObject node = Node(R"({"metadata": {"labels": {"vodascheduler/accelerator": "v100"}},
+    "spec": {"unschedulable": true}, "status": {"allocatable": {"nvidia.com/gpu": "8", "cpu": "3920m"},
+    "conditions": [{"type": "Ready", "status": "Unknown", "lastTransitionTime": "1970-01-01T00:00:10Z"}]}})");
+  EXPECT_EQ(node.gpu_type, "v100");
+  EXPECT_EQ(node.allocatable.at("nvidia.com/gpu"), 8);
+  EXPECT_EQ(node.allocatable.at("cpu"), 3);
+  EXPECT_TRUE(node.cordoned);
+  EXPECT_FALSE(node.ready);
+  EXPECT_DOUBLE_EQ(node.not_ready_since, 10);
+}
+
+TEST(Objects, RubbishIsAnErrorOrNothing) {
+  EXPECT_FALSE(Decoded("{", DecodePod));
+  EXPECT_FALSE(Decoded("", DecodeNode));
+  const PodObject pod =
+      Pod(R"({"metadata": {"labels": ["x"]}, "spec": 3, "status": {"phase": {}, "conditions": {}}})");
+  EXPECT_EQ(pod.job, "");
+  EXPECT_EQ(Job(R"({"spec": {"mpiReplicaSpecs": {"Worker": {"replicas": -5}}}})").replicas, 0);
+  EXPECT_EQ(Job(R"({"spec": {"mpiReplicaSpecs": {"Worker": {"replicas": 9999999999}}}})").replicas, 65536);
+}
+
+}  // namespace
+}  // namespace voda::kubeflow

@@ -1,0 +1,175 @@
+#include "kubeflow/step.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace voda::kubeflow {
+
+namespace {
+
+using Worker = JobView::Worker;
+using State = StepResult::State;
+using Kind = Write::Kind;
+
+// Where the pod holds GPUs, or is about to.
+const std::string& Place(const PodObject& pod) {
+  return pod.node.empty() ? pod.pinned : pod.node;
+}
+
+// Whether it keeps GPUs from others. A pod that has ended does not, one that is being stopped does.
+bool Holds(const PodObject& pod) {
+  return !pod.gated && !pod.over() && !Place(pod).empty();
+}
+
+class Stepper {
+ public:
+  Stepper(const JobView& view, const Order& order) : view_(view), order_(order) {}
+
+  StepResult Run() {
+    if (order_.kind == ActionKind::kHalt) return Halt();
+    // A suspended job holds nothing, once its pods are gone: there is no more to give back.
+    if (view_.job->suspended) return Releases(order_.kind) ? Halt() : Resume();
+    if (view_.whole && ChangesMembers()) return Suspend("its workers cannot change one by one");
+    return Fit();
+  }
+
+ private:
+  int size() const { return static_cast<int>(order_.seats.size()); }
+  const std::string& Seat(int number) const { return order_.seats[static_cast<std::size_t>(number)]; }
+
+  StepResult Waiting(std::string why) {
+    result_.why = std::move(why);
+    return std::move(result_);
+  }
+  StepResult Done() {
+    result_.state = State::kDone;
+    return std::move(result_);
+  }
+
+  StepResult Halt() {
+    if (!view_.job->suspended) return Suspend("it is halted");
+    for (const Worker& worker : view_.workers) {
+      // What the operators leave: pods that ended, and those above a size that others changed.
+      const bool left = worker.pod->over() || worker.number >= view_.job->replicas;
+      if (left && !worker.pod->deleting) Delete(*worker.pod);
+    }
+    if (view_.workers.empty() && (view_.launcher == nullptr || view_.launcher->over())) return Done();
+    return Waiting(fmt::format("{} workers are being stopped", view_.workers.size()));
+  }
+
+  StepResult Suspend(std::string_view why) {
+    for (const Worker& worker : view_.workers) {
+      if (worker.number >= view_.job->replicas)
+        return Waiting("workers above the job's size are being removed");
+    }
+    result_.writes.push_back({.kind = Kind::kSuspend});
+    return Waiting(fmt::format("the job is suspended, for {}", why));
+  }
+
+  StepResult Resume() {
+    if (!view_.workers.empty()) return Waiting("workers of before are still being stopped");
+    result_.writes.push_back({.kind = Kind::kResume, .replicas = size()});
+    return Waiting("the operator creates the pods");
+  }
+
+  // Whether a worker that has run would have to go or come.
+  bool ChangesMembers() const {
+    if (view_.job->replicas != size()) return true;
+    return std::any_of(view_.workers.begin(), view_.workers.end(), [&](const Worker& worker) {
+      return worker.number < size() && (worker.pod->over() || worker.pod->deleting || Misplaced(worker));
+    });
+  }
+
+  bool Misplaced(const Worker& worker) const {
+    return Holds(*worker.pod) && Place(*worker.pod) != Seat(worker.number);
+  }
+
+  // Brings a job that runs to the order's size and seats.
+  StepResult Fit() {
+    if (view_.job->replicas != size()) {
+      result_.writes.push_back({.kind = Kind::kScale, .replicas = size()});
+      return Waiting("the operator changes the number of pods");
+    }
+    std::vector<bool> there(order_.seats.size(), false);
+    std::string waits;
+    for (const Worker& worker : view_.workers) {
+      if (worker.number >= size() || worker.pod->deleting) {
+        waits = fmt::format("{} is being stopped", worker.pod->head.name);
+        continue;
+      }
+      there[static_cast<std::size_t>(worker.number)] = true;
+      if (std::string why = Settle(worker); !why.empty()) waits = std::move(why);
+    }
+    for (int number = 0; number < size() && waits.empty(); ++number) {
+      // A worker that is down needs no pod; what an order that only gives back lost meanwhile is brought back
+      // by the next one.
+      if (there[static_cast<std::size_t>(number)] || Seat(number).empty() || Releases(order_.kind)) continue;
+      waits = fmt::format("worker {} has no pod yet", number);
+    }
+    return waits.empty() ? Done() : Waiting(std::move(waits));
+  }
+
+  // One worker's pod; says what is still to come.
+  std::string Settle(const Worker& worker) {
+    const PodObject& pod = *worker.pod;
+    const std::string& seat = Seat(worker.number);
+    if (pod.over() || Misplaced(worker)) {
+      Delete(pod);
+      return fmt::format("{} is replaced", pod.head.name);
+    }
+    if (pod.gated) {
+      if (seat.empty() || Releases(order_.kind)) return {};
+      result_.writes.push_back({.kind = Kind::kPin, .pod = &pod, .node = seat});
+      return fmt::format("{} is placed", pod.head.name);
+    }
+    if (!pod.node.empty() || Releases(order_.kind)) return {};
+    return fmt::format("{} is not scheduled on {}{}{}", pod.head.name, seat, pod.reason.empty() ? "" : ": ",
+                       pod.reason);
+  }
+
+  void Delete(const PodObject& pod) { result_.writes.push_back({.kind = Kind::kDeletePod, .pod = &pod}); }
+
+  const JobView& view_;
+  const Order& order_;
+  StepResult result_;
+};
+
+}  // namespace
+
+JobView MakeView(const JobObject& job, const std::vector<const PodObject*>& pods, bool whole) {
+  JobView view{.job = &job, .workers = {}, .launcher = nullptr, .whole = whole};
+  for (const PodObject* pod : pods) {
+    if (pod->launcher) {
+      if (view.launcher == nullptr || !pod->over()) view.launcher = pod;
+    } else if (pod->index >= 0) {
+      view.workers.push_back({pod->index + (job.master && !pod->master ? 1 : 0), pod});
+    }
+  }
+  std::sort(view.workers.begin(), view.workers.end(), [](const Worker& a, const Worker& b) {
+    return std::tie(a.number, a.pod->head.uid) < std::tie(b.number, b.pod->head.uid);
+  });
+  return view;
+}
+
+StepResult NextStep(const JobView& view, const Order& order) {
+  return Stepper(view, order).Run();
+}
+
+std::vector<std::string> Seats(const JobView& view) {
+  std::vector<std::string> seats;
+  for (const Worker& worker : view.workers) {
+    if (!Holds(*worker.pod)) continue;
+    const auto at = static_cast<std::size_t>(worker.number);
+    if (seats.size() <= at) seats.resize(at + 1);
+    seats[at] = Place(*worker.pod);
+  }
+  // A job that runs has as many workers as its object says, also where some are down.
+  if (!seats.empty() && !view.job->suspended && seats.size() < static_cast<std::size_t>(view.job->replicas)) {
+    seats.resize(static_cast<std::size_t>(view.job->replicas));
+  }
+  return seats;
+}
+
+}  // namespace voda::kubeflow

@@ -1,0 +1,22 @@
+// Writes: a step's write as a request to the API server. Every one names the uid it means, so that a name
+// that changed hands meanwhile is refused.
+#pragma once
+
+#include <string>
+
+#include "kube/patch.h"
+#include "kubeflow/step.h"
+
+namespace voda::kubeflow {
+
+extern const kube::Resource kPods;
+extern const kube::Resource kNodes;
+extern const kube::Resource kConfigMaps;
+kube::Resource JobResource(JobKind kind, const std::string& api_version);
+
+kube::Request ToRequest(const Write& write, const JobObject& job);
+
+// The kubelet looks at mounted files again when the pod changes: the annotation's value does not matter.
+kube::Request TouchRequest(const PodObject& pod, const std::string& value);
+
+}  // namespace voda::kubeflow
