@@ -15,12 +15,12 @@
 #include <string>
 #include <vector>
 
+#include "base/random.h"
 #include "core/decide.h"
 #include "core/diff.h"
 #include "core/reduce.h"
 #include "core/round.h"
 #include "policy/registry.h"
-#include "sim/random.h"
 
 namespace voda {
 namespace {
@@ -32,7 +32,7 @@ struct Shape {
 };
 
 // A few dozen curves, shared as the jobs of a category share theirs.
-std::vector<CurvePtr> Curves(sim::Random& random, bool concave) {
+std::vector<CurvePtr> Curves(Random& random, bool concave) {
   std::vector<CurvePtr> curves;
   for (int i = 0; i < 64; ++i) {
     const int min = 1 + i % 4;
@@ -54,7 +54,7 @@ std::vector<CurvePtr> Curves(sim::Random& random, bool concave) {
 // A state in which a plan was made and carried out for nine tenths of the jobs, a tenth of which changed size
 // since.
 State MakeState(const Shape& shape, const Policy& policy, PlacementMode mode) {
-  sim::Random random(42);
+  Random random(42);
   const std::vector<CurvePtr> curves = Curves(random, shape.concave);
   // Spreading two to eight workers over more nodes than one costs something.
   auto table = std::make_shared<SpanTable>();

@@ -14,11 +14,11 @@
 #include <utility>
 #include <vector>
 
+#include "base/random.h"
 #include "bench_data.h"
 #include "policy/registry.h"
 #include "sim/cluster_spec.h"
 #include "sim/load_workload.h"
-#include "sim/random.h"
 #include "sim/simulation.h"
 
 namespace voda::sim {

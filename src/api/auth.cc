@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/fd.h"
 #include "codec/json.h"
 
 namespace voda {
@@ -56,20 +57,6 @@ bool IsProgress(const HttpRequest& request) {
   path.remove_suffix(kAfter.size());
   return path.find('/') == std::string_view::npos;
 }
-
-class Fd {
- public:
-  explicit Fd(int fd) : fd_(fd) {}
-  ~Fd() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  Fd(const Fd&) = delete;
-  Fd& operator=(const Fd&) = delete;
-  int get() const { return fd_; }
-
- private:
-  const int fd_;
-};
 
 Error FileError(std::string_view doing, const std::string& path, int code) {
   return Error{fmt::format(

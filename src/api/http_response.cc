@@ -32,7 +32,6 @@ std::string_view Phrase(int status) {
       {409, "Conflict"},
       {410, "Gone"},
       {413, "Content Too Large"},
-      {415, "Unsupported Media Type"},
       {417, "Expectation Failed"},
       {422, "Unprocessable Content"},
       {429, "Too Many Requests"},

@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdint>
 #include <optional>
 #include <utility>
 
+#include "base/utf8.h"
 #include "codec/json.h"
 
 namespace voda {
@@ -64,23 +64,10 @@ std::optional<std::string_view> WithoutOrigin(std::string_view target) {
 }  // namespace
 
 bool IsUtf8(std::string_view text) {
-  for (std::size_t i = 0; i < text.size();) {
-    const auto byte = static_cast<unsigned char>(text[i]);
-    if (byte < 0x80) {
-      ++i;
-      continue;
-    }
-    const std::size_t length = byte >= 0xf0 ? 4 : byte >= 0xe0 ? 3 : 2;
-    if (byte < 0xc2 || byte > 0xf4 || i + length > text.size()) return false;
-    std::uint32_t code = byte & (0xffU >> (length + 1));
-    for (std::size_t k = 1; k < length; ++k) {
-      const auto next = static_cast<unsigned char>(text[i + k]);
-      if ((next & 0xc0U) != 0x80) return false;
-      code = code << 6U | (next & 0x3fU);
-    }
-    const bool overlong = (length == 3 && code < 0x800) || (length == 4 && code < 0x10000);
-    if (overlong || code > 0x10ffff || (code >= 0xd800 && code <= 0xdfff)) return false;
-    i += length;
+  while (!text.empty()) {
+    const std::size_t length = CharacterBytes(text);
+    if (length == 0) return false;
+    text.remove_prefix(length);
   }
   return true;
 }

@@ -18,6 +18,8 @@
 
 extern char** environ;  // NOLINT: POSIX
 
+#include "base/fd.h"
+
 namespace voda {
 
 namespace {
@@ -30,33 +32,6 @@ constexpr double kLongest = 1e6;                // seconds
 Error SystemError(std::string_view doing, int code) {
   return Error{fmt::format("cannot {}: {}", doing, std::strerror(code))};
 }
-
-class Fd {
- public:
-  Fd() = default;
-  explicit Fd(int fd) : fd_(fd) {}
-  Fd(Fd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  Fd& operator=(Fd&& other) noexcept {
-    std::swap(fd_, other.fd_);
-    return *this;
-  }
-  ~Fd() { Close(); }
-
-  int get() const { return fd_; }
-  bool ok() const { return fd_ >= 0; }
-  void Close() {
-    if (fd_ >= 0) ::close(std::exchange(fd_, -1));
-  }
-  // Out of the way of stdin, stdout and stderr, which may be closed in this process.
-  bool AboveStandard() {
-    if (fd_ < 0 || fd_ > STDERR_FILENO) return ok();
-    *this = Fd(::fcntl(fd_, F_DUPFD_CLOEXEC, STDERR_FILENO + 1));
-    return ok();
-  }
-
- private:
-  int fd_ = -1;
-};
 
 // A file in memory instead of a pipe: a program that does not read its input can neither block nor signal us.
 Result<Fd> InputFile(std::string_view input) {

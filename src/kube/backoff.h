@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "kube/random.h"
+#include "base/random.h"
 #include "kube/time.h"
 
 namespace voda::kube {

@@ -18,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/fd.h"
 #include "kube/files.h"
 #include "kube/json_text.h"
 
@@ -30,25 +31,6 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr int kLookMs = 50;  // how often a cancellation is noticed
-
-class Fd {
- public:
-  explicit Fd(int fd = -1) : fd_(fd) {}
-  ~Fd() { Close(); }
-  Fd(const Fd&) = delete;
-  Fd& operator=(const Fd&) = delete;
-  int get() const { return fd_; }
-  void Reset(int fd) {
-    Close();
-    fd_ = fd;
-  }
-  void Close() {
-    if (fd_ >= 0) ::close(std::exchange(fd_, -1));
-  }
-
- private:
-  int fd_;
-};
 
 std::string ExecInfo(const ExecPlugin& plugin, const KubeConfig& config) {
   Members spec;

@@ -9,25 +9,9 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/fd.h"
+
 namespace voda::kube {
-
-namespace {
-
-class Fd {
- public:
-  explicit Fd(int fd) : fd_(fd) {}
-  ~Fd() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  Fd(const Fd&) = delete;
-  Fd& operator=(const Fd&) = delete;
-  int get() const { return fd_; }
-
- private:
-  int fd_;
-};
-
-}  // namespace
 
 Result<std::string> ReadSmallFile(const std::string& path, bool changes, std::size_t limit) {
   const auto failed = [&](int code) {

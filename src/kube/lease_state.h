@@ -11,9 +11,9 @@
 #include <string>
 #include <string_view>
 
+#include "base/random.h"
 #include "base/result.h"
 #include "kube/api_error.h"
-#include "kube/random.h"
 #include "kube/time.h"
 
 namespace voda::kube {

@@ -5,8 +5,8 @@
 
 #include <optional>
 
+#include "base/random.h"
 #include "kube/api_error.h"
-#include "kube/random.h"
 #include "kube/request.h"
 
 namespace voda::kube {

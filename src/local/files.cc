@@ -27,10 +27,6 @@ void SyncFolderOf(const std::string& path) {
 
 }  // namespace
 
-void Fd::Close() {
-  if (fd_ >= 0) ::close(std::exchange(fd_, -1));
-}
-
 Error SystemError(std::string_view doing, int code) {
   return Error{fmt::format("cannot {}: {}", doing, std::strerror(code))};
 }

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <vector>
 
+#include "base/utf8.h"
 #include "local/files.h"
 
 namespace voda::local {
@@ -19,20 +20,10 @@ constexpr std::size_t kReadBytes = 16384;
 // Length of the UTF-8 sequence at the front that may be shown; 0: not valid, or a control character.
 std::size_t Printable(std::string_view text) {
   const auto byte = [&](std::size_t at) { return static_cast<unsigned char>(text[at]); };
-  const unsigned char first = byte(0);
-  if (first < 0x80) return first >= 0x20 && first != 0x7f ? 1 : 0;
-  const std::size_t length = first >= 0xf0 && first < 0xf5   ? 4
-                             : first >= 0xe0 && first < 0xf0 ? 3
-                             : first >= 0xc2 && first < 0xe0 ? 2
-                                                             : 0;
-  if (length == 0 || text.size() < length) return 0;
-  for (std::size_t at = 1; at < length; ++at) {
-    if ((byte(at) & 0xc0) != 0x80) return 0;
-  }
-  if (length == 2 && first == 0xc2 && byte(1) < 0xa0) return 0;  // C1 controls
-  if (length == 3 && ((first == 0xe0 && byte(1) < 0xa0) || (first == 0xed && byte(1) >= 0xa0))) return 0;
-  if (length == 4 && ((first == 0xf0 && byte(1) < 0x90) || (first == 0xf4 && byte(1) >= 0x90))) return 0;
-  return length;
+  if (byte(0) < 0x20 || byte(0) == 0x7f) return 0;
+  const std::size_t length = CharacterBytes(text);
+  const bool c1_control = length == 2 && byte(0) == 0xc2 && byte(1) < 0xa0;
+  return c1_control ? 0 : length;
 }
 
 // Length of a terminal's control sequence at the front, such as a colour; 0: none.

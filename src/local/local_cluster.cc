@@ -36,7 +36,6 @@ namespace voda {
 namespace {
 
 using local::BootTime;
-using local::Fd;
 using local::JobFolder;
 using local::JobPath;
 using local::JobRunner;

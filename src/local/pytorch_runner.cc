@@ -27,9 +27,8 @@ constexpr int kEarlyMax = 3;
 // How long a resize waits for torchrun to have formed its group, and how often it looks.
 constexpr double kFormingMax = 60;
 constexpr double kLookEvery = 0.25;
-// How often it is looked at what torchrun does, and for how long after a worker has left.
+// How often it is looked at what torchrun does.
 constexpr double kLookInsideEvery = 2;
-constexpr double kStaleFor = 1800;
 
 class PyTorchRunner final : public JobRunner {
  public:
@@ -233,16 +232,19 @@ class PyTorchRunner final : public JobRunner {
   void EndStale(double now) {
     if (Rigid(job_.spec) || workers_.live().empty()) return;
     const double left = LastEnd();
-    if (left == 0 || now < left + config().stale_seconds || now > left + kStaleFor) return;
+    if (left == 0 || left == fresh_since_ || now < left + config().stale_seconds) return;
     for (const auto& [number, worker] : workers_.live()) {
       if (worker.stopping) return;
     }
+    bool stale = false;
     for (const Training& training : TrainingProcesses(job_.id)) {
       if (training.group <= static_cast<int>(workers_.live().size()) || training.began > left) continue;
+      stale = true;
       if (!Signal(training.process, SIGKILL)) continue;
       Log(LogLevel::kInfo, "training waited for workers that have left, and was ended",
           {{"job", job_.name}, {"worker", training.worker}, {"group", training.group}});
     }
+    if (!stale) fresh_since_ = left;  // whatever is started later knows better
   }
 
   void CountAttempts(double now) {
@@ -432,7 +434,8 @@ class PyTorchRunner final : public JobRunner {
   std::optional<double> forming_since_;  // a resize waits for torchrun
   std::map<int, int> attempts_;          // of torchrun, by serial, that were looked at
   double look_inside_ = 0;
-  bool collapse_ = false;  // all workers are being stopped, for worker 0 is gone
+  double fresh_since_ = 0;  // the end of a worker after which no training waits for it any more
+  bool collapse_ = false;   // all workers are being stopped, for worker 0 is gone
   std::string collapse_reason_;
   PendingMap pending_;  // workers other than 0 that ended, until worker 0 has had time to end, too
 };

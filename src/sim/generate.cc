@@ -11,9 +11,9 @@
 #include <utility>
 #include <vector>
 
+#include "base/random.h"
 #include "model/job.h"
 #include "sim/csv.h"
-#include "sim/random.h"
 #include "sim/workload_builder.h"
 
 namespace voda::sim {

@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
+#include "base/random.h"
 #include "sim/assets.h"
 #include "sim/load_workload.h"
-#include "sim/random.h"
 #include "sim/workload_csv.h"
 
 namespace voda::sim {

@@ -5,52 +5,22 @@
 #include <cmath>
 #include <iterator>
 
+#include "base/utf8.h"
+
 namespace voda::sim {
 namespace {
 
 constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
-
-unsigned char ByteAt(std::string_view text, size_t i) {
-  return static_cast<unsigned char>(text[i]);
-}
-
-// Bytes of the valid UTF-8 character at `i`, or 0 (Unicode 15, table 3-7).
-size_t CharacterLength(std::string_view text, size_t i) {
-  const unsigned char lead = ByteAt(text, i);
-  if (lead < 0x80) return 1;
-  size_t length = 0;
-  unsigned char low = 0x80;
-  unsigned char high = 0xBF;
-  if (lead >= 0xC2 && lead <= 0xDF) {
-    length = 2;
-  } else if (lead >= 0xE0 && lead <= 0xEF) {
-    length = 3;
-    if (lead == 0xE0) low = 0xA0;
-    if (lead == 0xED) high = 0x9F;
-  } else if (lead >= 0xF0 && lead <= 0xF4) {
-    length = 4;
-    if (lead == 0xF0) low = 0x90;
-    if (lead == 0xF4) high = 0x8F;
-  } else {
-    return 0;
-  }
-  if (i + length > text.size()) return 0;
-  if (ByteAt(text, i + 1) < low || ByteAt(text, i + 1) > high) return 0;
-  for (size_t k = 2; k < length; ++k) {
-    if ((ByteAt(text, i + k) & 0xC0) != 0x80) return 0;
-  }
-  return length;
-}
 
 }  // namespace
 
 std::string ValidUtf8(std::string_view text) {
   std::string out;
   out.reserve(text.size());
-  for (size_t i = 0; i < text.size();) {
-    const size_t length = CharacterLength(text, i);
-    out += length == 0 ? kReplacement : text.substr(i, length);
-    i += length == 0 ? 1 : length;
+  while (!text.empty()) {
+    const size_t length = CharacterBytes(text);
+    out += length == 0 ? kReplacement : text.substr(0, length);
+    text.remove_prefix(length == 0 ? 1 : length);
   }
   return out;
 }
@@ -58,7 +28,7 @@ std::string ValidUtf8(std::string_view text) {
 std::string Shorten(const std::string& valid_utf8, size_t bytes_max) {
   if (valid_utf8.size() <= bytes_max) return valid_utf8;
   size_t cut = bytes_max;
-  while (cut > 0 && (ByteAt(valid_utf8, cut) & 0xC0) == 0x80) --cut;
+  while (cut > 0 && (static_cast<unsigned char>(valid_utf8[cut]) & 0xC0) == 0x80) --cut;
   return valid_utf8.substr(0, cut) + "\xE2\x80\xA6";
 }
 

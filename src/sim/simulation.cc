@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/random.h"
 #include "estimate/collector.h"
-#include "sim/random.h"
 #include "sim/statistics.h"
 
 namespace voda::sim {

@@ -12,6 +12,7 @@
 #include <string>
 #include <utility>
 
+#include "base/utf8.h"
 #include "codec/json.h"
 #include "spec/plain_scalar.h"
 #include "spec/tree_builder.h"
@@ -23,32 +24,6 @@ namespace {
 constexpr std::string_view kTagPrefix = "tag:yaml.org,2002:";
 constexpr std::string_view kSpace = " \t\r\n";
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
-
-// Length of the UTF-8 character at the front; 0 where there is none.
-std::size_t CharacterBytes(std::string_view text) {
-  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned char lead = byte(0);
-  if (lead < 0x80) return 1;
-  std::size_t length = 0;
-  unsigned low = 0x80;
-  unsigned high = 0xBF;
-  if (lead >= 0xC2 && lead <= 0xDF) {
-    length = 2;
-  } else if (lead >= 0xE0 && lead <= 0xEF) {
-    length = 3;
-    if (lead == 0xE0) low = 0xA0;
-    if (lead == 0xED) high = 0x9F;
-  } else if (lead >= 0xF0 && lead <= 0xF4) {
-    length = 4;
-    if (lead == 0xF0) low = 0x90;
-    if (lead == 0xF4) high = 0x8F;
-  }
-  if (length == 0 || text.size() < length || byte(1) < low || byte(1) > high) return 0;
-  for (std::size_t i = 2; i < length; ++i) {
-    if (byte(i) < 0x80 || byte(i) > 0xBF) return 0;
-  }
-  return length;
-}
 
 // The YAML library guesses other encodings and takes byte 4 for the end of the text: neither gets that far.
 Status CheckBytes(std::string_view text) {

@@ -2,7 +2,8 @@
 // Says on stdout what the scheduler would be told, one line each; reads commands from stdin and ends with it.
 //
 //   adapter_probe KUBECONFIG [MPI_VERSION]
-//   create JOB_FILE NAME GPU_TYPE | manage JOB GPU_TYPE WHOLE | order ID KIND JOB SEATS | held JOB | waits JOB | writes
+//   create JOB_FILE NAME GPU_TYPE | manage JOB GPU_TYPE WHOLE | order ID KIND JOB SEATS | held JOB | waits
+//   JOB | writes
 // SEATS are node names separated by commas; "-" is a worker that is down, "." nothing at all.
 #include <fmt/format.h>
 

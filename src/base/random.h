@@ -1,11 +1,11 @@
-// Random: the project's own generator (SplitMix64) and the few distributions a workload needs. The standard
-// library's distributions differ between implementations; a seed must give the same workload everywhere.
+// Random: the project's own generator (SplitMix64) and the few distributions that workloads and jitter need.
+// The standard library's distributions differ between implementations; a seed must give the same everywhere.
 #pragma once
 
 #include <cmath>
 #include <cstdint>
 
-namespace voda::sim {
+namespace voda {
 
 class Random {
  public:
@@ -39,4 +39,4 @@ class Random {
   std::uint64_t state_;
 };
 
-}  // namespace voda::sim
+}  // namespace voda
