@@ -49,8 +49,11 @@ class Driven final : public KubeflowCluster, public DriverHost {
     for (const auto& watched : jobs_) watched.copy->Stop();
     for (const auto& watched : pods_) watched.copy->Stop();
     nodes_->Stop();
-    *alive_ = false;
-    io_.RunAndWait([this] { drivers_.clear(); });
+    io_.RunAndWait([this] {
+      *alive_ = false;
+      io_.Cancel(node_timer_);
+      drivers_.clear();
+    });
   }
 
   void Start() override {

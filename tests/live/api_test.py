@@ -232,10 +232,32 @@ class ApiTest(live.LiveTest):
 
     def test_metrics_please_promtool(self):
         text = self.up.ask("GET", "/metrics", raw=True)
-        checked = subprocess.run(["promtool", "check", "metrics"], input=text, text=True, capture_output=True, timeout=60)
-        self.assertEqual((checked.returncode, checked.stderr, checked.stdout), (0, "", ""))
+        self.promtool(text)
         for series in ("voda_jobs_created_total", "voda_rounds_total", "voda_gpus", "voda_round_duration_seconds_bucket"):
             self.assertIn(series, text)
+
+    def test_the_roles_ports_have_their_routes_and_metrics(self):
+        base = live.free_ports(3)
+        up = self.voda("--slots", "2", listen=f"127.0.0.1:{base}").start()
+        [name] = up.submit(live.job("ports", SLEEP))
+        up.wait(name, "Running")
+        allocation = {"NumGpu": 2, "AlgorithmName": "FIFO", "ReadyJobs": [{"job_name": "a"}]}
+        self.assertEqual(up.ask("POST", "/allocation", allocation, port=base + 2), {"a": 1})
+        self.assertIn(name, up.ask("GET", "/training", raw=True, port=base + 1))
+        for port, there, not_there in ((base, "voda_jobs_created_total", "voda_none"),
+                                       (base + 1, "voda_rounds_total", "voda_job_create_duration_seconds"),
+                                       (base + 2, "voda_allocation_jobs", "voda_rounds_total")):
+            text = up.ask("GET", "/metrics", raw=True, port=port)
+            self.promtool(text)
+            self.assertEqual((there in text, not_there in text), (True, False), (port, there, not_there))
+        for port, path in ((base + 1, "/allocation"), (base + 2, "/training")):
+            with self.assertRaises(live.HttpError) as caught:
+                up.ask("POST", path, {}, port=port)
+            self.assertIn(caught.exception.status, (404, 405))
+
+    def promtool(self, text):
+        checked = subprocess.run(["promtool", "check", "metrics"], input=text, text=True, capture_output=True, timeout=60)
+        self.assertEqual((checked.returncode, checked.stderr, checked.stdout), (0, "", ""))
 
     # ---- progress
 

@@ -3,6 +3,7 @@ import json
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -30,10 +31,11 @@ class HttpError(Exception):
 class Voda:
     """One data folder; the process may come and go."""
 
-    def __init__(self, *flags, folder=None, environment=None):
+    def __init__(self, *flags, folder=None, environment=None, listen="127.0.0.1:0"):
         self.folder = folder or tempfile.mkdtemp(prefix="voda-live-")
         self.flags = list(flags)
         self.environment = environment
+        self.listen = listen
         self.process = None
         self.log = os.path.join(self.folder, "up.log")
 
@@ -43,7 +45,7 @@ class Voda:
             os.remove(server)
         with open(self.log, "ab") as log:
             self.process = subprocess.Popen(
-                [VODA, "up", "--data", self.folder, "--listen", "127.0.0.1:0", *self.flags],
+                [VODA, "up", "--data", self.folder, "--listen", self.listen, *self.flags],
                 cwd=ROOT, stdout=log, stderr=log, env=self.environment)
         if wait:
             wait_for(lambda: os.path.exists(server) or self.process.poll() is not None, 60, "voda up")
@@ -65,10 +67,11 @@ class Voda:
         with open(os.path.join(self.folder, "token")) as file:
             return file.read().strip()
 
-    def ask(self, method, path, body=None, headers=None, token=None, timeout=60, raw=False):
+    def ask(self, method, path, body=None, headers=None, token=None, timeout=60, raw=False, port=None):
         if isinstance(body, (dict, list)):
             body = json.dumps(body)
-        request = urllib.request.Request(self.url + path, method=method,
+        url = self.url if port is None else f"http://127.0.0.1:{port}"
+        request = urllib.request.Request(url + path, method=method,
                                          data=body.encode() if isinstance(body, str) else body)
         if token is not False:
             request.add_header("Authorization", "Bearer " + (token or self.token))
@@ -134,6 +137,22 @@ class Voda:
                 pass
         wait_for(lambda: not processes_of(self.folder), 30, "processes to end")
         shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def free_ports(count):
+    """The first of so many free ports in a row."""
+    for first in range(20_000 + os.getpid() % 10_000, 60_000, count):
+        held = []
+        try:
+            for port in range(first, first + count):
+                held.append(socket.create_server(("127.0.0.1", port)))
+            return first
+        except OSError:
+            continue
+        finally:
+            for one in held:
+                one.close()
+    raise AssertionError("no free ports in a row")
 
 
 def wait_for(condition, seconds, what, every=0.1):
