@@ -238,7 +238,7 @@ class ApiTest(live.LiveTest):
 
     def test_the_roles_ports_have_their_routes_and_metrics(self):
         base = live.free_ports(3)
-        up = self.voda("--slots", "2", listen=f"127.0.0.1:{base}").start()
+        up = self.voda("--slots", "2", "--rate-limit", "0s", listen=f"127.0.0.1:{base}").start()
         [name] = up.submit(live.job("ports", SLEEP))
         up.wait(name, "Running")
         allocation = {"NumGpu": 2, "AlgorithmName": "FIFO", "ReadyJobs": [{"job_name": "a"}]}
