@@ -3,6 +3,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 JOBS ?= $(shell nproc)
 export CTEST_OUTPUT_ON_FAILURE = 1
+step = @printf '== %s, %s\n' "$$(date +%T)" "$(1)"
 
 .PHONY: all demo check test test-full test-kubernetes bench cluster-up cluster-down format lint clean help
 all: build/release/voda  ## the release binary, build/release/voda
@@ -23,6 +24,7 @@ demo: all  ## real elastic training jobs, scheduled live on this machine
 .PHONY: tests-built
 tests-built:
 	@tools/bootstrap.sh test
+	$(call step,build)
 	@cmake --preset release -DVODA_TESTS=ON >/dev/null
 	@cmake --build build/release -j $(JOBS) -- --quiet
 
@@ -30,10 +32,13 @@ check: tests-built  ## the fast tests
 	@ctest --test-dir build/release -L fast -j $(JOBS) --progress
 
 test: tests-built lint  ## everything a release must pass
+	$(call step,Elastic Horovod and schemathesis)
 	@tools/horovod_venv.sh
 	@tools/schemathesis_venv.sh
+	$(call step,build with clang)
 	@cmake --preset clang-release -DVODA_TESTS=OFF >/dev/null
 	@cmake --build build/clang-release --target voda -j $(JOBS) -- --quiet
+	$(call step,tests)
 	@ctest --test-dir build/release -j $(JOBS) --progress
 
 test-full: test  ## and the long suites: many seeds, many cases, fuzzing
@@ -62,6 +67,7 @@ format:  ## formats the sources in place
 
 lint:  ## formatting and clang-tidy
 	@tools/bootstrap.sh test
+	$(call step,clang-format and clang-tidy)
 	@tools/lint.sh
 
 clean:  ## removes build/
