@@ -15,13 +15,16 @@ SEED = os.environ.get("VODA_SEED", "1")
 class OpenApiTest(live.LiveTest):
     def test_every_answer_is_as_documented(self):
         self.assertTrue(os.path.exists(SCHEMATHESIS), "run tools/schemathesis_venv.sh first (make test does)")
-        up = live.Voda("--nodes", "a:2,b:2", "--rate-limit", "0s", "--algorithm", "ElasticFIFO").start()
+        # The document's example is accepted, and many nodes are made up for it to run on: its torchrun is not found.
+        up = live.Voda("--nodes", "a:2,b:2", "--rate-limit", "0s", "--algorithm", "ElasticFIFO",
+                       environment={**os.environ, "PATH": "/nowhere"}).start()
         self.addCleanup(up.close)
-        # An event stream and a followed log do not end; live_api reads those.
+        # An event stream does not end; live_api reads one. One worker: with more, Python 3.11.2 itself fails now and
+        # then (the depth of its parser's recursion is counted over all threads).
         done = subprocess.run(
             [SCHEMATHESIS, "--config-file", CONFIG, "run", up.url + "/api/v1/openapi.json",
              "--header", "Authorization: Bearer " + up.token, "--max-examples", EXAMPLES,
-             "--seed", SEED, "--workers", "2", "--request-timeout", "60", "--continue-on-failure", "--no-color",
+             "--seed", SEED, "--workers", "1", "--request-timeout", "60", "--continue-on-failure", "--no-color",
              "--exclude-operation-id", "streamEvents"],
             cwd=up.folder, capture_output=True, text=True, timeout=1200)
         report = done.stdout + done.stderr
