@@ -338,11 +338,11 @@ void Main(const std::string& binary) {
     if (std::system(command.c_str()) != 0) Fail("voda get jobs failed");
     commands.push_back(Now() - asked);
   }
-  fmt::print(
-      "GET /api/v1/jobs of {}: median {:.0f} ms, longest {:.0f} ms; voda get jobs: median {:.0f} ms (goal: "
-      "100 ms)\n",
-      names.size(), 1e3 * Percentile(lists, 0.5), 1e3 * Percentile(lists, 1),
-      1e3 * Percentile(commands, 0.5));
+  const double ten_thousand = 1e4 / static_cast<double>(names.size());
+  fmt::print("GET /api/v1/jobs of {}: median {:.0f} ms, longest {:.0f} ms\n", names.size(),
+             1e3 * Percentile(lists, 0.5), 1e3 * Percentile(lists, 1));
+  fmt::print("voda get jobs of {}: median {:.0f} ms, {:.0f} ms for each 10,000 (goal: 100 ms)\n",
+             names.size(), 1e3 * Percentile(commands, 0.5), 1e3 * ten_thousand * Percentile(commands, 0.5));
 
   MustHold(up.server(), names, "after the load");
   up.End(SIGKILL);
