@@ -116,7 +116,10 @@ class TrainStdlib(unittest.TestCase):
                 else:
                     job.start(worker)
             self.assertEqual(job.workers[0].returncode, 0, job.text())
-            self.assertEqual(job.result(), alone)
+            # Worker 0 may be killed between its last word and its end, and then says the same again.
+            at_the_end = job.starts().count("start worker=0 epoch=20")
+            self.assertEqual(set(job.result()), set(alone))
+            self.assertLessEqual(len(job.result()), 1 + at_the_end, job.text())
             self.assertNotIn("Traceback", job.text())
             for worker, process in job.workers.items():
                 self.assertEqual(process.wait(GENEROUS), 0, "helper %d does not end" % worker)
