@@ -27,13 +27,14 @@ may exec base model policy codec core
 may sim base model policy placement estimate core
 may spec base model codec
 may store base
-may local base model core spec
+may cluster base core spec
+may local base model core spec cluster
 may kube base spec
-may kubeflow base model core spec kube
+may kubeflow base model core spec kube cluster
 may api base codec
 may metrics base
 may client base codec
-may service base model policy placement estimate core codec exec sim spec store local api metrics
+may service base model policy placement estimate core codec exec sim spec store cluster local kube kubeflow api metrics
 # The log stamps its lines with the time; no decision reads them back.
 for folder in base model policy placement estimate core codec; do
   check "$folder reads no clock, chance or environment" \

@@ -134,7 +134,7 @@ Status MakeToken(const std::string& path) {
 }  // namespace
 
 Gate::Gate(GateConfig config) : config_(std::move(config)) {
-  VODA_CHECK(config_.no_auth || !config_.token.empty());
+  VODA_CHECK(config_.no_auth || config_.asks_elsewhere || !config_.token.empty());
   for (std::string& host : config_.hosts) host = Lower(host);
 }
 
@@ -183,7 +183,7 @@ std::optional<HttpResponse> Gate::Check(const HttpRequest& request) const {
                          fmt::format("requests of web pages from {} are refused; open Voda's own address",
                                      QuotedBrief(request.Header("origin"))));
   }
-  if (config_.no_auth || IsProgress(request)) return std::nullopt;
+  if (config_.no_auth || config_.asks_elsewhere || IsProgress(request)) return std::nullopt;
   const std::string_view token = BearerToken(request);
   if (SameSecret(token, config_.token)) return std::nullopt;
   HttpResponse refusal = ErrorResponse(

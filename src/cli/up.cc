@@ -17,6 +17,7 @@
 #include "base/log.h"
 #include "cli/commands.h"
 #include "cli/duration.h"
+#include "cli/kubernetes_args.h"
 #include "cli/policy_args.h"
 #include "client/config.h"
 #include "local/gpus.h"
@@ -35,6 +36,7 @@ Examples:
   voda up                                  GPUs of this machine, or one slot per core
   voda up --nodes a:4,b:4 --rate-limit 5s  two declared nodes, for placement and migration on one machine
   voda up --nodes a:4,b:2:v100             two GPU types, each with a scheduler of its own
+  voda up --cluster kubernetes             MPIJobs and PyTorchJobs of the cluster that kubectl talks to
   voda create -f examples/jobs/pytorch-elastic.yaml)";
 
 struct Flags {
@@ -52,6 +54,8 @@ struct Flags {
   std::vector<std::string> hosts;
   std::string working_dir;
   std::string log_level = "info", log_format = "text";
+  std::string cluster = "local";
+  KubernetesArgs kubernetes;
 };
 
 [[noreturn]] void Refuse(const std::string& message, int code = kExitBadInput) {
@@ -61,18 +65,19 @@ struct Flags {
 
 template <class T>
 T Need(Result<T> result, const char* flag) {
-  if (!result) Refuse(fmt::format("{}: {}", flag, result.error().message));
+  if (!result)
+    Refuse(flag == nullptr ? result.error().message : fmt::format("{}: {}", flag, result.error().message));
   return std::move(*result);
 }
 
 // "127.0.0.1", "127.0.0.1:8000", "[::1]:8000", ":8000"
-void ParseListen(const std::string& text, std::string& address, int& port) {
+void ParseListen(const char* flag, const std::string& text, std::string& address, int& port) {
   std::string_view host = text;
   std::optional<std::string_view> after;
   if (!host.empty() && host.front() == '[') {
     const auto close = host.find(']');
     if (close == host.npos)
-      Refuse(fmt::format("--listen {}: the bracket is not closed; write [::1]:55587", text));
+      Refuse(fmt::format("{} {}: the bracket is not closed; write [::1]:55587", flag, text));
     if (close + 1 < host.size()) after = host.substr(close + 2);
     host = host.substr(1, close - 1);
   } else if (const auto colon = host.rfind(':'); colon != host.npos) {
@@ -83,7 +88,7 @@ void ParseListen(const std::string& text, std::string& address, int& port) {
   if (!after) return;
   const auto [end, error] = std::from_chars(after->data(), after->data() + after->size(), port);
   if (error != std::errc() || end != after->data() + after->size() || port < 0 || port > 65533) {
-    Refuse(fmt::format("--listen {}: \"{}\" is not a port from 0 to 65533", text, *after));
+    Refuse(fmt::format("{} {}: \"{}\" is not a port from 0 to 65533", flag, text, *after));
   }
 }
 
@@ -173,7 +178,7 @@ ServerConfig ConfigFrom(const Flags& flags, std::string& note) {
   if (!std::filesystem::is_directory(config.working_dir)) {
     Refuse(fmt::format("--workdir {}: there is no such folder", config.working_dir));
   }
-  ParseListen(flags.listen, config.address, config.port);
+  ParseListen("--listen", flags.listen, config.address, config.port);
   if (config.address == "localhost") config.address = "127.0.0.1";
   config.tls_certificate = flags.tls_certificate;
   config.tls_key = flags.tls_key;
@@ -181,6 +186,11 @@ ServerConfig ConfigFrom(const Flags& flags, std::string& note) {
   config.no_auth = flags.no_auth;
   config.hosts = flags.hosts;
   if (flags.tls_certificate.empty() != flags.tls_key.empty()) Refuse("--tls-cert and --tls-key go together");
+  if (flags.no_auth && flags.cluster == "kubernetes") {
+    Refuse(
+        "--no-auth with --cluster kubernetes: callers are asked for their Kubernetes tokens; make one with "
+        "`kubectl create token NAME`");
+  }
   if (!IsLoopback(config.address)) {
     if (flags.no_auth) {
       Refuse(fmt::format(
@@ -196,7 +206,17 @@ ServerConfig ConfigFrom(const Flags& flags, std::string& note) {
     }
   }
 
-  config.service.nodes = FindNodes(flags, note);
+  if (flags.cluster == "kubernetes") {
+    config.kubernetes = Need(ReadKubernetesArgs(flags.kubernetes), nullptr);
+    config.kubernetes->version = VODA_VERSION;
+    config.service.csv_folder = flags.kubernetes.metrics_dir;
+    if (!flags.kubernetes.progress_listen.empty())
+      ParseListen("--progress-listen", flags.kubernetes.progress_listen, config.progress_address,
+                  config.progress_port);
+    note = "those of the cluster with the label vodascheduler/accelerator";
+  } else {
+    config.service.nodes = FindNodes(flags, note);
+  }
   config.service.algorithm = flags.policy.algorithm;
   config.service.options = Need(ParsePolicyOptions(flags.policy.options), "--option");
   config.service.make_policy = [](const std::string& name, const PolicyOptions& options) {
@@ -239,7 +259,10 @@ void Run(const Flags& flags, const CLI::App& command) {
   if (!server) Refuse(server.error().message, kExitError);
   Log(LogLevel::kInfo, "nodes", {{"note", note}});
   Log(LogLevel::kInfo, "ready",
-      {{"url", (*server)->url()}, {"data", data}, {"token", (*server)->token_path()}});
+      {{"url", (*server)->url()},
+       {"cluster", (*server)->cluster()},
+       {"data", data},
+       {"token", (*server)->token_path().empty() ? "of Kubernetes" : (*server)->token_path()}});
   int signal = 0;
   sigwait(&signals, &signal);
   Log(LogLevel::kInfo, "stopping; jobs go on", {{"signal", signal}});
@@ -252,9 +275,14 @@ void Run(const Flags& flags, const CLI::App& command) {
 
 void AddUp(CLI::App& app) {
   auto flags = std::make_shared<Flags>();
-  CLI::App* command =
-      app.add_subcommand("up", "Run Voda on this machine: API, scheduler and jobs in one process");
+  CLI::App* command = app.add_subcommand(
+      "up", "Run Voda: API, scheduler and jobs on this machine, or the jobs of a Kubernetes cluster");
   command->footer(kFooter);
+  command
+      ->add_option("--cluster", flags->cluster,
+                   "where jobs run: local (processes of this machine) or kubernetes")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"local", "kubernetes"}));
   command->add_option("--data", flags->data, "folder for the store, the token, logs and job folders")
       ->type_name("DIR")
       ->envname("VODA_HOME");
@@ -293,6 +321,7 @@ void AddUp(CLI::App& app) {
       ->type_name("DIR");
   command->add_option("--log-level", flags->log_level, "debug, info, warn or error")->capture_default_str();
   command->add_option("--log-format", flags->log_format, "text or json")->capture_default_str();
+  AddKubernetesFlags(*command, flags->kubernetes);
   command->callback([flags, command] { Run(*flags, *command); });
 }
 

@@ -15,6 +15,7 @@ class Reducer {
   Reducer(State& state, double now) : state_(state), now_(now) {}
 
   void operator()(const JobArrived& event) {
+    if (event.anew) state_.ended_status.erase(event.job.name);
     if (FindJob(state_, event.job.name) != kNoJob || state_.ended_status.contains(event.job.name))
       return Ignore();
     const auto id = static_cast<std::uint32_t>(state_.slot_of.size());

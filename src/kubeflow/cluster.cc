@@ -62,26 +62,36 @@ class Driven final : public KubeflowCluster, public DriverHost {
     for (const auto& watched : jobs_) watched.copy->Start();
   }
 
-  void Manage(const std::string& job, const std::string& gpu_type, bool whole) override {
-    OnIo([this, job, gpu_type, whole] {
-      drivers_[job] = std::make_unique<JobDriver>(*this, job, gpu_type, whole);
-      for (const PodObject* pod : PodsOf(job)) book_.RemoveForeign(pod->head.uid);
+  void Manage(ManagedJob job) override {
+    OnIo([this, job = std::move(job)]() mutable {
+      const std::string name = job.name;
+      claimed_.erase(name);
+      if (const auto at = drivers_.find(name); at != drivers_.end())
+        return at->second->Change(std::move(job));
+      // Made and told at once: what changed since the scheduler was told is news to it.
+      drivers_[name] = std::make_unique<JobDriver>(*this, std::move(job));
+      for (const PodObject* pod : PodsOf(name)) book_.RemoveForeign(pod->head.uid);
       LookAtNodes();
+      Stir(name);
     });
   }
 
   void Forget(const std::string& job) override {
-    OnIo([this, job] {
-      drivers_.erase(job);
-      for (const PodObject* pod : PodsOf(job)) book_.PutForeign(*pod);
-      LookAtNodes();
+    OnIo([this, job] { LetGo(job); });
+  }
+
+  void Note(const std::string& job, std::string state) override {
+    OnIo([this, job, state = std::move(state)] {
+      if (const auto at = drivers_.find(job); at != drivers_.end()) at->second->Note(state);
     });
   }
 
   std::vector<std::string> Held(const std::string& job) const override {
-    const auto at = drivers_.find(job);
-    return at == drivers_.end() ? std::vector<std::string>() : at->second->Held();
+    const JobObject* object = FindJob(job);
+    return object == nullptr ? std::vector<std::string>() : Seats(MakeView(*object, PodsOf(job), false));
   }
+  const JobObject* Find(const std::string& job) const override { return FindJob(job); }
+  std::vector<const PodObject*> Pods(const std::string& job) const override { return PodsOf(job); }
 
   std::string Waits(const std::string& job) const override {
     const auto at = drivers_.find(job);
@@ -169,8 +179,8 @@ class Driven final : public KubeflowCluster, public DriverHost {
   void PutPod(const PodObject& pod) {
     const std::string job = pod.job.empty() ? std::string() : IdOf(pod.head.name_space, pod.job);
     if (!job.empty()) pods_of_[job].insert({pod.head.name_space, pod.head.name});
-    const auto driver = drivers_.find(job);
-    if (driver != drivers_.end()) return Stir(job);
+    if (waiting_ > 0 || claimed_.contains(job)) return;
+    if (drivers_.contains(job)) return Stir(job);
     book_.PutForeign(pod);
     LookAtNodes();
   }
@@ -187,25 +197,56 @@ class Driven final : public KubeflowCluster, public DriverHost {
   }
 
   void PutJob(const JobObject& job) {
+    if (waiting_ > 0) return;
     const std::string id = JobId(job);
-    const auto [at, added] = known_.try_emplace(id, job.head.uid);
-    if (added) {
-      callbacks_.seen(job);
-    } else {
-      Stir(id);
-    }
+    if (drivers_.contains(id)) return Stir(id);
+    callbacks_.seen(job);
   }
   void GoneJob(const JobObject& job) {
+    if (waiting_ > 0) return;
     const std::string id = JobId(job);
-    if (known_.erase(id) == 0) return;
-    drivers_.erase(id);
+    if (const auto at = drivers_.find(id); at != drivers_.end())
+      at->second->Abandon("its object was deleted");
+    LetGo(id);
     callbacks_.gone(id);
+  }
+
+  // Its pods are not Voda's any more; they hold their GPUs until they are gone.
+  void LetGo(const std::string& job) {
+    drivers_.erase(job);
+    claimed_.erase(job);
+    for (const PodObject* pod : PodsOf(job)) book_.PutForeign(*pod);
+    LookAtNodes();
   }
 
   void OneSynced() {
     if (--waiting_ > 0) return;
-    LookAtNodes();
-    OnIo([this] { callbacks_.synced(); });
+    OnIo([this] {
+      // Whose the pods are is known once all jobs are.
+      for (const auto& watched : jobs_) {
+        for (const auto& [key, job] : watched.copy->objects()) {
+          if (TakenIn(job) && job.end == JobObject::End::kNone) claimed_.insert(JobId(job));
+        }
+      }
+      for (const auto& watched : pods_) {
+        for (const auto& [key, pod] : watched.copy->objects()) {
+          const bool ours = !pod.job.empty() && claimed_.contains(IdOf(pod.head.name_space, pod.job));
+          if (!ours) book_.PutForeign(pod);
+        }
+      }
+      std::vector<const JobObject*> jobs;
+      for (const auto& watched : jobs_) {
+        for (const auto& [key, job] : watched.copy->objects()) jobs.push_back(&job);
+      }
+      std::sort(jobs.begin(), jobs.end(), [](const JobObject* a, const JobObject* b) {
+        return std::tie(a->created, a->head.name_space, a->head.name) <
+               std::tie(b->created, b->head.name_space, b->head.name);
+      });
+      for (const JobObject* job : jobs) callbacks_.seen(*job);
+      std::optional<double> next;
+      callbacks_.synced(book_.Changes(WallSeconds(), next));
+      LookAtNodes();
+    });
   }
 
   // Once for all events of a batch.
@@ -223,7 +264,7 @@ class Driven final : public KubeflowCluster, public DriverHost {
     if (waiting_ > 0 || std::exchange(nodes_stirred_, true)) return;
     OnIo([this] {
       nodes_stirred_ = false;
-      const double now = std::chrono::duration<double>(io_.Wall().time_since_epoch()).count();
+      const double now = WallSeconds();
       std::optional<double> next;
       for (NodeBook::Change& change : book_.Changes(now, next))
         callbacks_.post(change.gpu_type, std::move(change.event));
@@ -236,6 +277,8 @@ class Driven final : public KubeflowCluster, public DriverHost {
       });
     });
   }
+
+  double WallSeconds() const { return std::chrono::duration<double>(io_.Wall().time_since_epoch()).count(); }
 
   // ---- DriverHost
   kube::Io& io() override { return io_; }
@@ -282,6 +325,10 @@ class Driven final : public KubeflowCluster, public DriverHost {
   void Post(const std::string& gpu_type, Event event) override {
     callbacks_.post(gpu_type, std::move(event));
   }
+  void Failed(const std::string& job, const std::string& gpu_type, const std::string& message,
+              int failures) override {
+    callbacks_.failed(job, gpu_type, message, failures);
+  }
 
   kube::Io& io_;
   ClusterConfig config_;
@@ -291,10 +338,10 @@ class Driven final : public KubeflowCluster, public DriverHost {
   HandlerOf<PodObject> pod_handler_{*this, &Driven::PutPod, &Driven::GonePod};
   HandlerOf<JobObject> job_handler_{*this, &Driven::PutJob, &Driven::GoneJob};
   std::unique_ptr<kube::TypedReflector<NodeObject>> nodes_;
-  std::vector<Watched<PodObject>> pods_;      // one for each namespace
-  std::vector<Watched<JobObject>> jobs_;      // two, for two kinds
-  std::size_t waiting_ = 0;                   // for their first lists
-  std::map<std::string, std::string> known_;  // job -> uid
+  std::vector<Watched<PodObject>> pods_;  // one for each namespace
+  std::vector<Watched<JobObject>> jobs_;  // two, for two kinds
+  std::size_t waiting_ = 0;               // for their first lists
+  std::set<std::string> claimed_;         // taken in by an earlier run, not managed yet
   std::map<std::string, std::set<kube::ObjectKey>> pods_of_;
   std::map<std::string, std::unique_ptr<JobDriver>> drivers_;
   std::map<std::string, std::unique_ptr<Port>> ports_;
@@ -308,6 +355,10 @@ class Driven final : public KubeflowCluster, public DriverHost {
 
 std::string JobId(const JobObject& job) {
   return IdOf(job.head.name_space, job.head.name);
+}
+
+bool TakenIn(const JobObject& job) {
+  return job.labels.contains(kQueueLabel) && job.annotations.contains(kStateAnnotation) && !job.deleting;
 }
 
 std::unique_ptr<KubeflowCluster> KubeflowCluster::Create(kube::Io& io, kube::Counters& counters,

@@ -16,6 +16,7 @@
 #include "core/ports.h"
 #include "kube/counters.h"
 #include "kube/io.h"
+#include "kubeflow/job_driver.h"
 #include "kubeflow/node_book.h"
 #include "kubeflow/objects.h"
 
@@ -31,14 +32,23 @@ struct ClusterConfig {
 // "namespace/name": what the scheduler calls the job.
 std::string JobId(const JobObject& job);
 
+// Whether an earlier run took the job in: its workers are Voda's before anybody manages it.
+bool TakenIn(const JobObject& job);
+
 class KubeflowCluster {
  public:
   // All are called on the I/O thread and must not block.
   struct Callbacks {
     std::function<void(const std::string& gpu_type, Event event)> post;
-    std::function<void(const JobObject& job)> seen;  // new, or another object of that name
+    // A job that is not managed: at the start, when it comes and when it changes.
+    std::function<void(const JobObject& job)> seen;
     std::function<void(const std::string& job)> gone;
-    std::function<void()> synced;     // everything there is has been told
+    // Everything there is at the start: these nodes, and jobs that were told of before. Nothing else is told
+    // earlier.
+    std::function<void(std::vector<NodeBook::Change> nodes)> synced;
+    std::function<void(const std::string& job, const std::string& gpu_type, const std::string& message,
+                       int failures)>
+        failed;                       // a worker, which is replaced
     std::function<bool()> may_write;  // we lead, with time left for a write
   };
 
@@ -48,12 +58,16 @@ class KubeflowCluster {
   virtual void Start() = 0;
 
   // Any thread. The job is Voda's from now on: its workers hold their GPUs for Voda, and orders may follow.
-  // `whole`: it cannot gain or lose a worker while it runs.
-  virtual void Manage(const std::string& job, const std::string& gpu_type, bool whole) = 0;
+  // One that is managed already is described anew.
+  virtual void Manage(ManagedJob job) = 0;
   virtual void Forget(const std::string& job) = 0;
-  // What it holds, as the scheduler is told; on the I/O thread.
-  virtual std::vector<std::string> Held(const std::string& job) const = 0;
+  virtual void Note(const std::string& job, std::string state) = 0;
 
+  // On the I/O thread: what the job holds, as the scheduler is told; its object, null where there is none;
+  // its pods.
+  virtual std::vector<std::string> Held(const std::string& job) const = 0;
+  virtual const JobObject* Find(const std::string& job) const = 0;
+  virtual std::vector<const PodObject*> Pods(const std::string& job) const = 0;
   // What its order waits for; empty: it has none. On the I/O thread.
   virtual std::string Waits(const std::string& job) const = 0;
 

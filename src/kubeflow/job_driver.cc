@@ -32,9 +32,23 @@ std::size_t Count(std::string_view text, std::string_view what) {
 
 }  // namespace
 
-JobDriver::JobDriver(DriverHost& host, std::string job, std::string gpu_type, bool whole)
-    : host_(host), job_(std::move(job)), gpu_type_(std::move(gpu_type)), whole_(whole) {
-  believed_ = Held();
+JobDriver::JobDriver(DriverHost& host, ManagedJob job)
+    : host_(host),
+      job_(std::move(job.name)),
+      gpu_type_(std::move(job.gpu_type)),
+      whole_(job.whole),
+      settings_(std::move(job.settings)),
+      believed_(std::move(job.believed)) {}
+
+void JobDriver::Change(ManagedJob job) {
+  whole_ = job.whole;
+  job.settings.state = std::move(settings_.state);
+  settings_ = std::move(job.settings);
+}
+
+void JobDriver::Abandon(const std::string& why) {
+  for (const Queued& queued : std::exchange(orders_, {}))
+    host_.Post(queued.gpu_type, ActionFailed{queued.order.id, why});
 }
 
 JobDriver::~JobDriver() {
@@ -142,16 +156,26 @@ bool JobDriver::TooSoon(const PodObject& failed) {
     return true;
   }
   repair.next = now + Backoff(repair.count++);
+  host_.Failed(
+      job_, gpu_type_,
+      fmt::format("worker {} on {} failed{}{}", failed.index, failed.node.empty() ? "no node" : failed.node,
+                  failed.reason.empty() ? "" : ": ", failed.reason),
+      ++failed_workers_);
   return false;
 }
 
 void JobDriver::Send(const Write& write, const JobObject& job) {
+  auto request = ToRequest(write, job, settings_);
+  if (!request) {
+    Log(LogLevel::kError, "job cannot be written", {{"job", job_}, {"why", request.error().message}});
+    return Abandon(request.error().message);
+  }
   ++in_flight_;
   const bool removes = write.kind == Write::Kind::kDeletePod;
   const bool of_pod = removes || write.kind == Write::Kind::kPin;
   const std::string uid = of_pod ? write.pod->head.uid : job.head.uid;
-  host_.io().Send(ToRequest(write, job), [this, alive = alive_, resource = of_pod ? kPods : job.resource,
-                                          removes, uid](const kube::Reply& reply) {
+  host_.io().Send(std::move(*request), [this, alive = alive_, resource = of_pod ? kPods : job.resource,
+                                        removes, uid](const kube::Reply& reply) {
     if (*alive) Answered(resource, removes, uid, reply);
   });
 }

@@ -28,16 +28,35 @@ class DriverHost {
   virtual const JobObject* FindJob(const std::string& job) const = 0;
   virtual std::vector<const PodObject*> PodsOf(const std::string& job) const = 0;
   virtual void Post(const std::string& gpu_type, Event event) = 0;
+  // A worker has failed and is replaced.
+  virtual void Failed(const std::string& job, const std::string& gpu_type, const std::string& message,
+                      int failures) = 0;
+};
+
+// How the job is to be driven.
+struct ManagedJob {
+  std::string name;  // "namespace/name"
+  std::string gpu_type;
+  // It cannot gain or lose a worker while it runs.
+  bool whole = false;
+  ManifestSettings settings;
+  std::vector<std::string> believed;  // what the scheduler takes it to hold
 };
 
 class JobDriver {
  public:
-  JobDriver(DriverHost& host, std::string job, std::string gpu_type, bool whole);
+  JobDriver(DriverHost& host, ManagedJob job);
   ~JobDriver();
   JobDriver(const JobDriver&) = delete;
   JobDriver& operator=(const JobDriver&) = delete;
 
   void Execute(Order order, const std::string& gpu_type);
+  // The job is described anew: what it was told before stays.
+  void Change(ManagedJob job);
+  // Goes with the next write to the job's object.
+  void Note(std::string state) { settings_.state = std::move(state); }
+  // Its object is gone: nothing of what was ordered will come about.
+  void Abandon(const std::string& why);
   // The watch has shown something of the job.
   void Changed();
   std::vector<std::string> Held() const;
@@ -64,6 +83,7 @@ class JobDriver {
   std::string job_;
   std::string gpu_type_;
   bool whole_;
+  ManifestSettings settings_;
   struct Queued {
     Order order;
     std::string gpu_type;
@@ -81,7 +101,8 @@ class JobDriver {
     kube::TimePoint next{};
   };
   std::map<int, Repair> repairs_;  // of workers that had failed
-  int failures_ = 0;               // writes in a row
+  int failed_workers_ = 0;
+  int failures_ = 0;  // writes in a row
   kube::Io::Ticket timer_ = kube::Io::Ticket::kNone;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };

@@ -64,9 +64,12 @@ void Prepare(Json& replica, const std::string& name, bool worker, const Manifest
 }
 
 void Prepare(Json& object, JobKind kind, const std::string& name, const ManifestSettings& settings) {
-  Object(Object(object, "metadata"), "labels")[std::string(kQueueLabel)] = "default";
+  Json& metadata = Object(object, "metadata");
+  Json& labels = Object(metadata, "labels");
+  if (!labels.contains(kQueueLabel)) labels[std::string(kQueueLabel)] = "default";
+  if (!settings.state.empty())
+    Object(metadata, "annotations")[std::string(kStateAnnotation)] = settings.state;
   Json& spec = Object(object, "spec");
-  Object(spec, "runPolicy")["suspend"] = true;
   Json& replicas = Object(spec, ReplicaSpecs(kind));
   for (const char* type : {"Launcher", "Master", "Worker"}) {
     const auto at = replicas.find(type);
@@ -93,26 +96,25 @@ std::string NewObject(const JobSpec& spec, const std::string& name, const Manife
   }
   object.erase("status");
   Prepare(object, spec.kind, name, settings);
+  Object(object["spec"], "runPolicy")["suspend"] = true;
   return object.dump();
 }
 
-Result<std::optional<kube::JsonPatch>> AdoptionPatch(const JobObject& job, const ManifestSettings& settings) {
+Status AddAdoption(const JobObject& job, const ManifestSettings& settings, kube::JsonPatch& patch) {
   const Json before = Json::parse(job.document, nullptr, false);
-  if (!before.is_object()) return Error{"the object is not JSON"};
+  if (!before.is_object() || !before.contains("spec")) return Error{"the object is not JSON of a job"};
   Json after = before;
   Prepare(after, job.kind, job.head.name, settings);
-  if (after == before) return std::optional<kube::JsonPatch>();
-  kube::JsonPatch patch;
-  patch.TestUid(job.head.uid).TestResourceVersion(job.head.resource_version);
-  if (after["metadata"] != before.value("metadata", Json())) {
-    patch.Add("/metadata/labels", after["metadata"]["labels"].dump());
-  }
-  for (const auto& [member, value] : after["spec"].items()) {
-    if (!before.contains("spec") || before["spec"].value(member, Json()) != value) {
-      patch.Add("/spec/" + kube::PointerPart(member), value.dump());
+  if (after == before) return Ok{};
+  patch.TestResourceVersion(job.head.resource_version);
+  for (const char* part : {"metadata", "spec"}) {
+    for (const auto& [member, value] : after[part].items()) {
+      const auto was = before[part].find(member);
+      if (was == before[part].end() || *was != value)
+        patch.Add(fmt::format("/{}/{}", part, kube::PointerPart(member)), value.dump());
     }
   }
-  return std::optional<kube::JsonPatch>(std::move(patch));
+  return Ok{};
 }
 
 std::string TokenOf(const JobObject& job) {

@@ -2,7 +2,6 @@
 // their place and know where to report progress. What is already so stays as it is.
 #pragma once
 
-#include <optional>
 #include <string>
 
 #include "kube/patch.h"
@@ -16,13 +15,15 @@ struct ManifestSettings {
   std::string token;
   std::string gpu_type;
   bool gates = true;  // placement by scheduling gates
+  std::string state;  // for the annotation; empty: none
 };
 
 // The object to create for a submitted job, under its final name.
 std::string NewObject(const JobSpec& spec, const std::string& name, const ManifestSettings& settings);
 
-// What a job that a user applied lacks; nothing: it needs no write. Fails where the document cannot be read.
-Result<std::optional<kube::JsonPatch>> AdoptionPatch(const JobObject& job, const ManifestSettings& settings);
+// Adds to `patch` what a job that a user applied lacks, besides being suspended; nothing where it lacks
+// nothing. Then only the same version of the object takes the patch. Fails where the document cannot be read.
+Status AddAdoption(const JobObject& job, const ManifestSettings& settings, kube::JsonPatch& patch);
 
 // VODA_PROGRESS_TOKEN of the object's own template: whoever leads next needs no other record of it.
 std::string TokenOf(const JobObject& job);

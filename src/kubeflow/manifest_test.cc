@@ -56,9 +56,10 @@ TEST(Manifest, AnAppliedJobGetsWhatItLacksInOnePatchAndThenNoMore) {
   const auto specs = ParseJobs(kMpi);
   ASSERT_TRUE(specs);
   JobObject job = Applied(specs->front().document);
-  const auto patch = AdoptionPatch(job, kSettings);
-  ASSERT_TRUE(patch && *patch);
-  const Json operations = Json::parse((*patch)->Text());
+  kube::JsonPatch patch;
+  patch.TestUid("uid-1");
+  ASSERT_TRUE(AddAdoption(job, kSettings, patch));
+  const Json operations = Json::parse(patch.Text());
   EXPECT_EQ(operations[0], Json::parse(R"({"op": "test", "path": "/metadata/uid", "value": "uid-1"})"));
   EXPECT_EQ(operations[1],
             Json::parse(R"({"op": "test", "path": "/metadata/resourceVersion", "value": "7"})"));
@@ -66,13 +67,14 @@ TEST(Manifest, AnAppliedJobGetsWhatItLacksInOnePatchAndThenNoMore) {
   for (std::size_t i = 2; i < operations.size(); ++i) rest.push_back(operations[i]);
   job.document = Json::parse(job.document).patch(rest).dump();
   EXPECT_EQ(TokenOf(job), "secret");
-  const auto again = AdoptionPatch(job, kSettings);
-  ASSERT_TRUE(again);
-  EXPECT_FALSE(*again);
+  kube::JsonPatch again;
+  ASSERT_TRUE(AddAdoption(job, kSettings, again));
+  EXPECT_TRUE(again.empty());
 }
 
 TEST(Manifest, RubbishIsAnError) {
-  EXPECT_FALSE(AdoptionPatch(Applied("[1"), kSettings));
+  kube::JsonPatch patch;
+  EXPECT_FALSE(AddAdoption(Applied("[1"), kSettings, patch));
   EXPECT_EQ(TokenOf(Applied("{}")), "");
 }
 

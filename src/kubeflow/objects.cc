@@ -172,6 +172,7 @@ Result<JobObject> DecodeJob(const kube::Resource& resource, JobKind kind, const 
       kind == JobKind::kPyTorchJob && !root.at_pointer("/spec/pytorchReplicaSpecs/Master").get(master);
   job.replicas = static_cast<int>(replicas) + (job.master ? 1 : 0);
   job.gated = FindGate(root, specs + "/template/spec/schedulingGates") >= 0;
+  job.ended = Time(Text(root, "/status/completionTime"));
   const bool ended = !Text(root, "/status/completionTime").empty();
   ForEach(root, "/status/conditions", [&](const dom::element& condition) {
     job.handled = true;
@@ -230,6 +231,14 @@ Result<PodObject> DecodePod(const kube::ObjectHead& head, std::string_view json)
         Text(condition, "/status") != "False" || Text(condition, "/reason") == "SchedulingGated")
       return;
     pod.reason = Text(condition, "/message");
+  });
+  pod.container = Text(root, "/spec/containers/0/name");
+  ForEach(root, "/status/containerStatuses", [&](const dom::element& status) {
+    std::int64_t code = 0;
+    if (!pod.reason.empty() || status.at_pointer("/state/terminated/exitCode").get(code) || code == 0) return;
+    pod.reason = fmt::format("exit code {}", code);
+    if (const std::string_view why = Text(status, "/state/terminated/reason"); !why.empty() && why != "Error")
+      pod.reason += fmt::format(" ({})", why);
   });
   ForEach(root, "/spec/containers", [&](const dom::element& container) {
     AddAmounts(container, "/resources/requests", true, pod.requests);

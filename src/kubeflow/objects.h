@@ -42,6 +42,7 @@ struct JobObject {
   // Its operator is done with it: succeeded or failed, and completionTime is set. An eviction alone is not
   // an end.
   enum class End { kNone, kSucceeded, kFailed } end = End::kNone;
+  double ended = 0;     // seconds since 1970
   std::string message;  // of the end
   std::string document;
 
@@ -61,6 +62,7 @@ struct PodObject {
   std::string affinity;  // JSON; empty: none
   bool deleting = false;
   enum class Phase { kPending, kRunning, kSucceeded, kFailed } phase = Phase::kPending;
+  std::string container;                                      // the first one's name
   std::string reason;                                         // of a failure, or why it cannot be scheduled
   std::map<std::string, std::int64_t, std::less<>> requests;  // extended resources and cpu, whole units
 

@@ -53,17 +53,36 @@ kube::Request Pin(const PodObject& pod, const std::string& node) {
   return kube::JsonPatchRequest(kPods, {pod.head.name_space, pod.head.name}, patch);
 }
 
+void AddState(const JobObject& job, const ManifestSettings& settings, kube::JsonPatch& patch) {
+  if (settings.state.empty()) return;
+  if (job.annotations.empty()) {
+    patch.Add("/metadata/annotations",
+              fmt::format("{{{}:{}}}", kube::JsonText(kStateAnnotation), kube::JsonText(settings.state)));
+  } else {
+    patch.Add("/metadata/annotations/" + kube::PointerPart(kStateAnnotation), kube::JsonText(settings.state));
+  }
+}
+
 }  // namespace
 
-kube::Request ToRequest(const Write& write, const JobObject& job) {
+kube::Request StateRequest(const JobObject& job, const std::string& state) {
+  return kube::MergePatchRequest(
+      job.resource, job.key(),
+      fmt::format(R"({{"metadata":{{"uid":{},"annotations":{{{}:{}}}}}}})", kube::JsonText(job.head.uid),
+                  kube::JsonText(kStateAnnotation), kube::JsonText(state)));
+}
+
+Result<kube::Request> ToRequest(const Write& write, const JobObject& job, const ManifestSettings& settings) {
   kube::JsonPatch patch;
   patch.TestUid(job.head.uid);
   const int replicas = write.replicas - (job.master ? 1 : 0);
   switch (write.kind) {
     case Write::Kind::kSuspend:
       patch.Add("/spec/runPolicy/suspend", "true");
+      AddState(job, settings, patch);
       break;
     case Write::Kind::kResume:
+      if (const Status added = AddAdoption(job, settings, patch); !added) return added.error();
       patch.Add("/spec/runPolicy/suspend", "false");
       if (replicas > 0) patch.Add(ReplicasPointer(job.kind), std::to_string(replicas));
       break;
@@ -73,6 +92,7 @@ kube::Request ToRequest(const Write& write, const JobObject& job) {
                                   {replicas, job.head.resource_version, job.head.uid});
       }
       patch.Replace(ReplicasPointer(job.kind), std::to_string(replicas));
+      AddState(job, settings, patch);
       break;
     case Write::Kind::kPin:
       return Pin(*write.pod, write.node);

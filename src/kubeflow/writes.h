@@ -5,6 +5,7 @@
 #include <string>
 
 #include "kube/patch.h"
+#include "kubeflow/manifest.h"
 #include "kubeflow/step.h"
 
 namespace voda::kubeflow {
@@ -14,7 +15,12 @@ extern const kube::Resource kNodes;
 extern const kube::Resource kConfigMaps;
 kube::Resource JobResource(JobKind kind, const std::string& api_version);
 
-kube::Request ToRequest(const Write& write, const JobObject& job);
+// `settings` are those of the job: a write that resumes it brings what its object lacks, and one that changes
+// the object takes their state along. Fails where the object's document cannot be read.
+Result<kube::Request> ToRequest(const Write& write, const JobObject& job, const ManifestSettings& settings);
+
+// The state alone.
+kube::Request StateRequest(const JobObject& job, const std::string& state);
 
 // The kubelet looks at mounted files again when the pod changes: the annotation's value does not matter.
 kube::Request TouchRequest(const PodObject& pod, const std::string& value);

@@ -57,7 +57,7 @@ class AdoptionTest : public ::testing::Test {
     return lock.starts_with("pid ") ? static_cast<pid_t>(std::stol(lock.substr(4))) : -1;
   }
   // Runs the job at these seats under a Voda that then goes away.
-  void Leave(const LocalJob& job, const std::string& seats) {
+  void Leave(const ClusterJob& job, const std::string& seats) {
     TestCluster cluster(jobs());
     cluster->AddJob(job, false);
     cluster->Run();
@@ -79,7 +79,7 @@ class AdoptionTest : public ::testing::Test {
 const char* const kWithPid = "echo $$$$ > $VODA_JOB_DIR/pid.$VODA_WORKER; exec sleep 1000";
 
 TEST_F(AdoptionTest, WhatRunsIsAdoptedAndGoesOn) {
-  const LocalJob job = ShellJob("job", kWithPid);
+  const ClusterJob job = ShellJob("job", kWithPid);
   Leave(job, "abb");
   const pid_t before = Pid(1);
   TestCluster cluster(jobs());
@@ -95,7 +95,7 @@ TEST_F(AdoptionTest, WhatRunsIsAdoptedAndGoesOn) {
 }
 
 TEST_F(AdoptionTest, GrownWorkersMeetTheAdoptedOnes) {
-  const LocalJob job =
+  const ClusterJob job =
       ShellJob("job", "echo $PET_RDZV_ID $PET_RDZV_ENDPOINT >> $VODA_JOB_DIR/meet; exec sleep 1000");
   Leave(job, "a");
   TestCluster cluster(jobs());
@@ -108,7 +108,7 @@ TEST_F(AdoptionTest, GrownWorkersMeetTheAdoptedOnes) {
 }
 
 TEST_F(AdoptionTest, DevicesOfAdoptedWorkersAreTaken) {
-  LocalJob job = ShellJob("job", "echo $CUDA_VISIBLE_DEVICES >> $VODA_JOB_DIR/devices; exec sleep 1000");
+  ClusterJob job = ShellJob("job", "echo $CUDA_VISIBLE_DEVICES >> $VODA_JOB_DIR/devices; exec sleep 1000");
   {
     TestCluster cluster(jobs());
     cluster->AddNode("a", {0, 1});
@@ -125,7 +125,7 @@ TEST_F(AdoptionTest, DevicesOfAdoptedWorkersAreTaken) {
 }
 
 TEST_F(AdoptionTest, AJobThatCompletedMeanwhileIsComplete) {
-  LocalJob job = ShellJob(
+  ClusterJob job = ShellJob(
       "job", "[ $VODA_WORKER = 1 ] && exec sleep 1000; while [ ! -e $VODA_JOB_DIR/go ]; do sleep 0.05; done");
   job.spec.grace_seconds = 1;
   Leave(job, "ab");
@@ -144,7 +144,7 @@ TEST_F(AdoptionTest, AJobThatCompletedMeanwhileIsComplete) {
 }
 
 TEST_F(AdoptionTest, AFailureMeanwhileCountsOnce) {
-  const LocalJob job = ShellJob("job", kWithPid);
+  const ClusterJob job = ShellJob("job", kWithPid);
   Leave(job, "aba");
   Kill(Pid(1));
   WaitRecorded("w1-1");
@@ -164,7 +164,7 @@ TEST_F(AdoptionTest, AFailureMeanwhileCountsOnce) {
 }
 
 TEST_F(AdoptionTest, AJobThatFailedMeanwhileHasFailed) {
-  LocalJob job =
+  ClusterJob job =
       ShellJob("job", "echo $$$$ > $VODA_JOB_DIR/pid.$VODA_WORKER; echo last words; exec sleep 1000");
   job.spec.backoff_limit = 0;
   Leave(job, "ab");
@@ -185,7 +185,7 @@ TEST_F(AdoptionTest, AJobThatFailedMeanwhileHasFailed) {
 }
 
 TEST_F(AdoptionTest, WithoutWorkerZeroTheOthersAreStopped) {
-  const LocalJob job = ShellJob("job", kWithPid);
+  const ClusterJob job = ShellJob("job", kWithPid);
   Leave(job, "aba");
   Kill(Pid(0));
   WaitRecorded("w0-0");
@@ -207,7 +207,7 @@ TEST_F(AdoptionTest, JobsThatNobodyKnowsAreStopped) {
 }
 
 TEST_F(AdoptionTest, WhatAKilledShimLeftIsKilled) {
-  const LocalJob job = ShellJob("job", "setsid sleep 1000 & exec sleep 1000");
+  const ClusterJob job = ShellJob("job", "setsid sleep 1000 & exec sleep 1000");
   Leave(job, "a");
   Kill(ShimOf("w0-0"));
   WaitRecorded("w0-0");
@@ -220,7 +220,7 @@ TEST_F(AdoptionTest, WhatAKilledShimLeftIsKilled) {
 }
 
 TEST_F(AdoptionTest, HalfMadeStartsAreHarmless) {
-  const LocalJob job = ShellJob("job", kSleep);
+  const ClusterJob job = ShellJob("job", kSleep);
   const local::JobFolder folder(jobs() + "/1");
   ASSERT_TRUE(local::MakeFolder(jobs() + "/1/w0-3", 0700));  // nothing in it
   ASSERT_TRUE(local::MakeFolder(jobs() + "/1/w0-4", 0700));  // a lock, no spec
@@ -248,7 +248,7 @@ TEST_F(AdoptionTest, HalfMadeStartsAreHarmless) {
 }
 
 TEST_F(AdoptionTest, TheSeatsOfAnMpiJobSurvive) {
-  LocalJob job = ShellJob("job", "");
+  ClusterJob job = ShellJob("job", "");
   job.spec.kind = JobKind::kMpiJob;
   job.spec.launcher.emplace();
   job.spec.launcher->command = {"sleep", "1000"};

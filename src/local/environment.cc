@@ -83,7 +83,7 @@ void AddStatic(Env& env, const JobSpec& spec, const Seat& seat) {
   if (spec.max_restarts) Set(env, "PET_MAX_RESTARTS", std::to_string(*spec.max_restarts));
 }
 
-void AddElastic(Env& env, const LocalJob& job, const std::string& job_path, const Seat& seat) {
+void AddElastic(Env& env, const ClusterJob& job, const std::string& job_path, const Seat& seat) {
   const JobSpec& spec = job.spec;
   const std::string limits =
       spec.min == spec.max ? std::to_string(spec.max) : fmt::format("{}:{}", spec.min, spec.max);
@@ -130,7 +130,7 @@ bool Rigid(const JobSpec& spec) {
   return spec.kind == JobKind::kPyTorchJob && !spec.elastic && spec.min == spec.max;
 }
 
-Command WorkerCommand(const LocalConfig& config, const LocalJob& job, const Seat& seat) {
+Command WorkerCommand(const LocalConfig& config, const ClusterJob& job, const Seat& seat) {
   const JobSpec& spec = job.spec;
   const bool mpi = spec.kind == JobKind::kMpiJob;
   const Container& container = mpi && spec.launcher                      ? *spec.launcher

@@ -36,6 +36,6 @@ struct Command {
 // A PyTorchJob whose processes cannot take a member in or let one go: it is started and stopped as a whole.
 bool Rigid(const JobSpec& spec);
 
-Command WorkerCommand(const LocalConfig& config, const LocalJob& job, const Seat& seat);
+Command WorkerCommand(const LocalConfig& config, const ClusterJob& job, const Seat& seat);
 
 }  // namespace voda::local

@@ -18,12 +18,12 @@ constexpr double kLongOrder = 20;
 
 }  // namespace
 
-std::unique_ptr<JobRunner> JobRunner::Make(Machine& machine, LocalJob job) {
+std::unique_ptr<JobRunner> JobRunner::Make(Machine& machine, ClusterJob job) {
   return job.spec.kind == JobKind::kMpiJob ? MakeMpiRunner(machine, std::move(job))
                                            : MakePyTorchRunner(machine, std::move(job));
 }
 
-JobRunner::JobRunner(Machine& machine, LocalJob job)
+JobRunner::JobRunner(Machine& machine, ClusterJob job)
     : machine_(machine),
       job_(std::move(job)),
       workers_(JobFolder(JobPath(machine.config(), job_.id)), machine.config().shim, machine.watch()) {}
@@ -233,7 +233,7 @@ bool JobRunner::Count(const Judgement& judgement, const std::string& message) {
   machine_.SetFailures(job_.name, failures_);
   machine_.Notice({.job = job_.name,
                    .gpu_type = job_.gpu_type,
-                   .kind = LocalNotice::Kind::kWorkerFailed,
+                   .kind = JobNotice::Kind::kWorkerFailed,
                    .message = message,
                    .failures = failures_});
   if (judgement.verdict.kind != Kind::kFatal) return true;
@@ -303,7 +303,7 @@ bool JobRunner::Done(double now) {
   if (!order.started.empty() && !repair_.empty()) {
     machine_.Notice({.job = job_.name,
                      .gpu_type = job_.gpu_type,
-                     .kind = LocalNotice::Kind::kWorkerRestarted,
+                     .kind = JobNotice::Kind::kWorkerRestarted,
                      .message = fmt::format("started again after {}", std::exchange(repair_, {})),
                      .failures = failures_});
   }

@@ -39,8 +39,8 @@ struct Order {
 
 class JobRunner {
  public:
-  static std::unique_ptr<JobRunner> Make(Machine& machine, LocalJob job);
-  JobRunner(Machine& machine, LocalJob job);
+  static std::unique_ptr<JobRunner> Make(Machine& machine, ClusterJob job);
+  JobRunner(Machine& machine, ClusterJob job);
   virtual ~JobRunner() = default;
 
   // Takes over what runs of the job: the node of each worker, as LocalCluster::AddJob returns it. What ended
@@ -55,13 +55,13 @@ class JobRunner {
   // When, later than now, Advance has something to do even if no process ends.
   double Next(double now) const;
 
-  const LocalJob& job() const { return job_; }
+  const ClusterJob& job() const { return job_; }
   bool forgotten() const { return phase_ == Phase::kForgotten; }
   bool idle() const { return workers_.live().empty(); }
   // Nothing to do before the next Execute or Forget.
   bool quiet() const;
   // The job as it is described now; what runs goes on as it was started.
-  void Change(LocalJob job) { job_ = std::move(job); }
+  void Change(ClusterJob job) { job_ = std::move(job); }
   std::vector<std::string> Seats() const { return Actual(); }
   const Workers& workers() const { return workers_; }
   virtual std::vector<int> HeldDevices(const std::string& node) const = 0;
@@ -101,7 +101,7 @@ class JobRunner {
   const LocalConfig& config() const { return machine_.config(); }
 
   Machine& machine_;
-  LocalJob job_;
+  ClusterJob job_;
   Workers workers_;
   std::optional<Order> order_;
   std::vector<std::string> believed_;  // what the scheduler takes the job to hold
@@ -142,7 +142,7 @@ class JobRunner {
   std::string repair_;  // why workers are started again
 };
 
-std::unique_ptr<JobRunner> MakePyTorchRunner(Machine& machine, LocalJob job);
-std::unique_ptr<JobRunner> MakeMpiRunner(Machine& machine, LocalJob job);
+std::unique_ptr<JobRunner> MakePyTorchRunner(Machine& machine, ClusterJob job);
+std::unique_ptr<JobRunner> MakeMpiRunner(Machine& machine, ClusterJob job);
 
 }  // namespace voda::local

@@ -117,7 +117,7 @@ class LocalClusterImpl final : public LocalCluster, private local::Machine {
     });
   }
 
-  std::vector<std::string> AddJob(const LocalJob& job, bool known) override {
+  std::vector<std::string> AddJob(const ClusterJob& job, bool known) override {
     if (!thread_.joinable() || std::this_thread::get_id() == thread_.get_id()) return Add(job, known);
     if (!known) {
       Enqueue([this, job] { Add(job, false); });
@@ -198,7 +198,7 @@ class LocalClusterImpl final : public LocalCluster, private local::Machine {
     watcher_->Wake();
   }
 
-  std::vector<std::string> Add(const LocalJob& job, bool known) {
+  std::vector<std::string> Add(const ClusterJob& job, bool known) {
     if (const auto at = runners_.find(job.name); at != runners_.end()) {
       at->second->Change(job);
       return at->second->Seats();
@@ -280,7 +280,7 @@ class LocalClusterImpl final : public LocalCluster, private local::Machine {
       const auto id = ParseId(name);
       if (!id || known.contains(*id) || !JobFolder(JobPath(config_, *id)).AnyShim()) continue;
       Log(LogLevel::kWarn, "stopping processes of an unknown job", {{"id", *id}});
-      LocalJob job;
+      ClusterJob job;
       job.id = *id;
       job.name = fmt::format("/{}", *id);  // no job is called so
       auto runner = JobRunner::Make(*this, job);
@@ -317,7 +317,7 @@ class LocalClusterImpl final : public LocalCluster, private local::Machine {
   void Post(const std::string& gpu_type, Event event) override {
     if (callbacks_.post) callbacks_.post(gpu_type, std::move(event));
   }
-  void Notice(const LocalNotice& notice) override {
+  void Notice(const JobNotice& notice) override {
     if (callbacks_.notice) callbacks_.notice(notice);
   }
   void SetFailures(const std::string& job, int failures) override {

@@ -159,7 +159,7 @@ TEST_F(LocalClusterTest, AJobThatKeepsItsSizeIsMovedAsAWhole) {
 
 TEST_F(LocalClusterTest, ASizeThatWorkerZeroWasNotToldOfStartsTheJobAnew) {
   TestCluster cluster(jobs());
-  LocalJob job =
+  ClusterJob job =
       ShellJob("job", "echo $VODA_WORKER $PET_NNODES >> $VODA_JOB_DIR/starts; exec sleep 1000", 2, 2);
   job.spec.elastic = true;
   cluster->AddJob(job, false);
@@ -177,10 +177,10 @@ TEST_F(LocalClusterTest, ASizeThatWorkerZeroWasNotToldOfStartsTheJobAnew) {
 
 TEST_F(LocalClusterTest, WorkersGetExactlyTheEnvironmentOfTheOperator) {
   TestCluster cluster(jobs());
-  LocalJob job = ShellJob("job-20260101-000000",
-                          "env > $VODA_JOB_DIR/tmp.$VODA_WORKER; mv $VODA_JOB_DIR/tmp.$VODA_WORKER "
-                          "$VODA_JOB_DIR/env.$VODA_WORKER; exec sleep 1000",
-                          2, 4);
+  ClusterJob job = ShellJob("job-20260101-000000",
+                            "env > $VODA_JOB_DIR/tmp.$VODA_WORKER; mv $VODA_JOB_DIR/tmp.$VODA_WORKER "
+                            "$VODA_JOB_DIR/env.$VODA_WORKER; exec sleep 1000",
+                            2, 4);
   job.spec.rdzv_conf = "last_call_timeout=1";
   job.spec.worker.env = {
       {"JOB_NAME", "job"},  {"DATA", "$(VODA_JOB_DIR)/data"}, {"OTHER", "$(DATA)/x $(NO) $$(DATA)"},
@@ -233,10 +233,11 @@ TEST_F(LocalClusterTest, WorkersGetExactlyTheEnvironmentOfTheOperator) {
 TEST_F(LocalClusterTest, EachWorkerSeesItsOwnDevices) {
   TestCluster cluster(jobs());
   cluster->AddNode("a", {3, 1, 2, 0});
-  LocalJob job = ShellJob("job", "echo $CUDA_VISIBLE_DEVICES > $VODA_JOB_DIR/$VODA_WORKER; exec sleep 1000");
+  ClusterJob job =
+      ShellJob("job", "echo $CUDA_VISIBLE_DEVICES > $VODA_JOB_DIR/$VODA_WORKER; exec sleep 1000");
   job.spec.gpus_per_worker = 2;
   cluster->AddJob(job, false);
-  LocalJob other = job;
+  ClusterJob other = job;
   other.id = 2;
   other.name = "other";
   cluster->AddJob(other, false);
@@ -252,7 +253,7 @@ TEST_F(LocalClusterTest, EachWorkerSeesItsOwnDevices) {
 
 TEST_F(LocalClusterTest, WorkerZeroDecidesWhenTheJobIsComplete) {
   TestCluster cluster(jobs());
-  LocalJob job = ShellJob(
+  ClusterJob job = ShellJob(
       "job", "[ $VODA_WORKER = 0 ] || exec sleep 1000; while [ ! -e $VODA_JOB_DIR/go ]; do sleep 0.05; done");
   job.spec.grace_seconds = 1;
   cluster->AddJob(job, false);
@@ -275,7 +276,7 @@ TEST_F(LocalClusterTest, AJobThatIsDoneAtOnceIsComplete) {
 
 TEST_F(LocalClusterTest, AFailedStartLeavesNothingAndCounts) {
   TestCluster cluster(jobs());
-  LocalJob job = ShellJob("job", "[ $VODA_WORKER = 1 ] || exec sleep 1000; echo broken; exit 3");
+  ClusterJob job = ShellJob("job", "[ $VODA_WORKER = 1 ] || exec sleep 1000; echo broken; exit 3");
   job.spec.backoff_limit = 1;
   cluster->AddJob(job, false);
   cluster->Run();
@@ -283,7 +284,7 @@ TEST_F(LocalClusterTest, AFailedStartLeavesNothingAndCounts) {
             "worker 1 exited with code 3 (at its start): broken");
   EXPECT_EQ(Workers(), Strings{});
   EXPECT_EQ(cluster->Failures("job"), 1);
-  EXPECT_EQ(cluster.Notices(LocalNotice::Kind::kWorkerFailed), 1);  // said before the action's outcome
+  EXPECT_EQ(cluster.Notices(JobNotice::Kind::kWorkerFailed), 1);  // said before the action's outcome
   cluster.Order(ActionKind::kStart, "job", "ab");
   EXPECT_EQ(cluster.End("job"), "worker 1 exited with code 3 (failure 2, backoffLimit 1): broken");
   EXPECT_EQ(Workers(), Strings{});
@@ -291,7 +292,7 @@ TEST_F(LocalClusterTest, AFailedStartLeavesNothingAndCounts) {
 
 TEST_F(LocalClusterTest, AJobThatExitsAtOnceForEverFails) {
   TestCluster cluster(jobs());
-  LocalJob job = ShellJob("job", "echo try >> $VODA_JOB_DIR/tries; exit 1", 1, 1);
+  ClusterJob job = ShellJob("job", "echo try >> $VODA_JOB_DIR/tries; exit 1", 1, 1);
   job.spec.backoff_limit = 3;
   cluster->AddJob(job, false);
   cluster->Run();
@@ -302,7 +303,7 @@ TEST_F(LocalClusterTest, AJobThatExitsAtOnceForEverFails) {
 
 TEST_F(LocalClusterTest, AProgramThatDoesNotExistSaysSo) {
   TestCluster cluster(jobs());
-  LocalJob job = ShellJob("job", "");
+  ClusterJob job = ShellJob("job", "");
   job.spec.worker.command = {"/no/such/program"};
   job.spec.restart_policy = RestartPolicy::kNo;
   cluster->AddJob(job, false);
@@ -335,7 +336,7 @@ TEST_F(LocalClusterTest, ALostWorkerIsObservedAndRepaired) {
   EXPECT_EQ(cluster->Failures("job"), 1);
   EXPECT_EQ(cluster.Do(ActionKind::kMove, "job", "abb"), "done");
   EXPECT_EQ(Workers(), (Strings{"0", "1", "2"}));
-  EXPECT_TRUE(WaitFor([&] { return cluster.Notices(LocalNotice::Kind::kWorkerRestarted) == 1; }));
+  EXPECT_TRUE(WaitFor([&] { return cluster.Notices(JobNotice::Kind::kWorkerRestarted) == 1; }));
 }
 
 TEST_F(LocalClusterTest, TheLossOfWorkerZeroStopsAllAndCountsOnce) {
@@ -388,7 +389,7 @@ TEST_F(LocalClusterTest, AWorkerThatEndsWellBeforeWorkerZeroIsNotLost) {
 
 TEST_F(LocalClusterTest, AFailureJustBeforeWorkerZeroEndsWellIsNone) {
   TestCluster cluster(jobs());
-  LocalJob job = ShellJob("job", "sleep 0.6; [ $VODA_WORKER = 1 ] && exit 1; sleep 0.3");
+  ClusterJob job = ShellJob("job", "sleep 0.6; [ $VODA_WORKER = 1 ] && exit 1; sleep 0.3");
   job.spec.restart_policy = RestartPolicy::kNo;
   cluster->AddJob(job, false);
   cluster->Run();
@@ -398,9 +399,10 @@ TEST_F(LocalClusterTest, AFailureJustBeforeWorkerZeroEndsWellIsNone) {
 
 TEST_F(LocalClusterTest, AWorkerThatIgnoresSigtermAndForksIsGoneWhenTheShrinkIsDone) {
   TestCluster cluster(jobs());
-  LocalJob job = ShellJob("job",
-                          "setsid sleep 1000 & setsid sh -c \"trap '' TERM; while :; do sleep 0.05; done\" & "
-                          "trap '' TERM; while :; do sleep 0.05; done");
+  ClusterJob job =
+      ShellJob("job",
+               "setsid sleep 1000 & setsid sh -c \"trap '' TERM; while :; do sleep 0.05; done\" & "
+               "trap '' TERM; while :; do sleep 0.05; done");
   job.spec.grace_seconds = 1;
   cluster->AddJob(job, false);
   cluster->Run();
@@ -428,7 +430,7 @@ TEST_F(LocalClusterTest, AKilledShimIsALostWorkerAndNothingOfItStays) {
 
 TEST_F(LocalClusterTest, AShimThatHangsIsKilledWithAllItHas) {
   TestCluster cluster(jobs());
-  LocalJob job = ShellJob("job", "setsid sleep 1000 & exec sleep 1000");
+  ClusterJob job = ShellJob("job", "setsid sleep 1000 & exec sleep 1000");
   job.spec.grace_seconds = 1;
   cluster->AddJob(job, false);
   cluster->Run();
@@ -458,8 +460,8 @@ TEST_F(LocalClusterTest, ForgettingStopsAndErasingRemoves) {
 }
 
 // A torchrun that starts training anew each time it fails, and says so as torchrun does.
-LocalJob Retrying(const std::string& training) {
-  LocalJob job = ShellJob("job", "", 1, 4);
+ClusterJob Retrying(const std::string& training) {
+  ClusterJob job = ShellJob("job", "", 1, 4);
   job.spec.worker.command = {
       "/bin/sh", "-c",
       "n=0; while :; do mkdir -p $PET_LOG_DIR/run_x/attempt_$n; " + training + "; n=$((n + 1)); done",
@@ -470,7 +472,7 @@ LocalJob Retrying(const std::string& training) {
 
 TEST_F(LocalClusterTest, TrainingThatTorchrunRestartsForEverFails) {
   TestCluster cluster(jobs());
-  LocalJob job = Retrying("sleep 0.3; echo boom $n");
+  ClusterJob job = Retrying("sleep 0.3; echo boom $n");
   job.spec.backoff_limit = 3;
   cluster->AddJob(job, false);
   cluster->Run();
@@ -485,7 +487,7 @@ TEST_F(LocalClusterTest, TrainingThatTorchrunRestartsForEverFails) {
 
 TEST_F(LocalClusterTest, TrainingThatWaitsForWorkersWhoLeftIsEnded) {
   TestCluster cluster(jobs());
-  LocalJob job = ShellJob("job", "", 1, 4);
+  ClusterJob job = ShellJob("job", "", 1, 4);
   job.spec.backoff_limit = 0;
   job.spec.worker.command = {"/bin/sh", "-c",
                              "group=2; while :; do TORCHELASTIC_RUN_ID=x GROUP_WORLD_SIZE=$group sleep 1000; "
@@ -505,7 +507,7 @@ TEST_F(LocalClusterTest, TrainingThatWaitsForWorkersWhoLeftIsEnded) {
 
 TEST_F(LocalClusterTest, RestartsThatAChangeBroughtAboutAreNoFailures) {
   TestCluster cluster(jobs());
-  LocalJob job = Retrying("if [ $n -lt 5 ]; then sleep 0.3; else exec sleep 1000; fi");
+  ClusterJob job = Retrying("if [ $n -lt 5 ]; then sleep 0.3; else exec sleep 1000; fi");
   job.spec.backoff_limit = 0;
   job.spec.max_restarts.reset();
   cluster->AddJob(job, false);
@@ -519,7 +521,7 @@ TEST_F(LocalClusterTest, RestartsThatAChangeBroughtAboutAreNoFailures) {
 
 TEST_F(LocalClusterTest, AJobThatNamesItsOwnRestartsIsNotCounted) {
   TestCluster cluster(jobs());
-  LocalJob job = Retrying("sleep 0.2");
+  ClusterJob job = Retrying("sleep 0.2");
   job.spec.backoff_limit = 0;
   job.spec.max_restarts = 100;
   cluster->AddJob(job, false);
@@ -530,7 +532,7 @@ TEST_F(LocalClusterTest, AJobThatNamesItsOwnRestartsIsNotCounted) {
 
 TEST_F(LocalClusterTest, LogsOfEveryStartAreKeptUpToALimit) {
   TestCluster cluster(jobs());
-  LocalJob job = ShellJob("job", "echo $PET_RDZV_ID; exit 1");
+  ClusterJob job = ShellJob("job", "echo $PET_RDZV_ID; exit 1");
   job.spec.backoff_limit = 100;
   cluster->AddJob(job, false);
   cluster->Run();
@@ -581,8 +583,8 @@ while not os.path.exists(os.environ['VODA_JOB_DIR'] + '/stop'):
     time.sleep(0.05)
 )";
 
-LocalJob MpiJob() {
-  LocalJob job = ShellJob("mpi", "");
+ClusterJob MpiJob() {
+  ClusterJob job = ShellJob("mpi", "");
   job.spec.kind = JobKind::kMpiJob;
   job.spec.slots_per_worker = 2;
   job.spec.grace_seconds = 1;
@@ -636,7 +638,7 @@ TEST_F(LocalClusterTest, RanksThatDoNotFollowTheListAreStopped) {
 
 TEST_F(LocalClusterTest, TheOperatorsScriptIsReplacedByOurs) {
   TestCluster cluster(jobs());
-  LocalJob job = MpiJob();
+  ClusterJob job = MpiJob();
   job.spec.launcher->command = {"/bin/sh", "-c",
                                 "env > $VODA_JOB_DIR/env; /etc/mpi/discover_hosts.sh; exec sleep 1000"};
   cluster->AddJob(job, false);
@@ -652,7 +654,7 @@ TEST_F(LocalClusterTest, TheOperatorsScriptIsReplacedByOurs) {
 
 TEST_F(LocalClusterTest, ALostLauncherIsAFailure) {
   TestCluster cluster(jobs());
-  LocalJob job = MpiJob();
+  ClusterJob job = MpiJob();
   job.spec.launcher->command = {"/bin/sh", "-c", "sleep 1; exit 5"};
   cluster->AddJob(job, false);
   cluster->Run();

@@ -17,7 +17,7 @@ class Machine {
   virtual ProcessWatch& watch() = 0;
 
   virtual void Post(const std::string& gpu_type, Event event) = 0;
-  virtual void Notice(const LocalNotice& notice) = 0;
+  virtual void Notice(const JobNotice& notice) = 0;
   virtual void SetFailures(const std::string& job, int failures) = 0;
 
   struct Devices {

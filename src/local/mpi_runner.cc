@@ -23,7 +23,7 @@ constexpr double kTrimPatience = 5;  // between SIGTERM and SIGKILL then
 
 class MpiRunner final : public JobRunner {
  public:
-  MpiRunner(Machine& machine, LocalJob job) : JobRunner(machine, std::move(job)) {}
+  MpiRunner(Machine& machine, ClusterJob job) : JobRunner(machine, std::move(job)) {}
 
   std::vector<int> HeldDevices(const std::string& node) const override {
     std::vector<int> held;
@@ -230,7 +230,7 @@ class MpiRunner final : public JobRunner {
 
 }  // namespace
 
-std::unique_ptr<JobRunner> MakeMpiRunner(Machine& machine, LocalJob job) {
+std::unique_ptr<JobRunner> MakeMpiRunner(Machine& machine, ClusterJob job) {
   return std::make_unique<MpiRunner>(machine, std::move(job));
 }
 

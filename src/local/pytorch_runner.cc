@@ -32,7 +32,7 @@ constexpr double kLookInsideEvery = 2;
 
 class PyTorchRunner final : public JobRunner {
  public:
-  PyTorchRunner(Machine& machine, LocalJob job) : JobRunner(machine, std::move(job)) {}
+  PyTorchRunner(Machine& machine, ClusterJob job) : JobRunner(machine, std::move(job)) {}
 
   std::vector<int> HeldDevices(const std::string& node) const override {
     std::vector<int> held;
@@ -442,7 +442,7 @@ class PyTorchRunner final : public JobRunner {
 
 }  // namespace
 
-std::unique_ptr<JobRunner> MakePyTorchRunner(Machine& machine, LocalJob job) {
+std::unique_ptr<JobRunner> MakePyTorchRunner(Machine& machine, ClusterJob job) {
   return std::make_unique<PyTorchRunner>(machine, std::move(job));
 }
 

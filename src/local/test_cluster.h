@@ -86,8 +86,8 @@ inline std::vector<std::string> Running(const std::string& folder) {
 }
 
 // A PyTorchJob whose workers run a shell script.
-inline LocalJob ShellJob(std::string name, std::string script, int min = 1, int max = 4) {
-  LocalJob job;
+inline ClusterJob ShellJob(std::string name, std::string script, int min = 1, int max = 4) {
+  ClusterJob job;
   job.id = 1;
   job.name = std::move(name);
   job.gpu_type = "cpu";
@@ -125,7 +125,7 @@ class TestCluster {
       events_.push_back(std::move(event));
       changed_.notify_all();
     };
-    callbacks.notice = [this](const LocalNotice& notice) {
+    callbacks.notice = [this](const JobNotice& notice) {
       const std::lock_guard guard(mutex_);
       notices_.push_back(notice);
       changed_.notify_all();
@@ -206,10 +206,10 @@ class TestCluster {
     for (const Event& event : events_) count += std::holds_alternative<Kind>(event) ? 1 : 0;
     return count;
   }
-  int Notices(LocalNotice::Kind kind) {
+  int Notices(JobNotice::Kind kind) {
     const std::lock_guard guard(mutex_);
     int count = 0;
-    for (const LocalNotice& notice : notices_) count += notice.kind == kind ? 1 : 0;
+    for (const JobNotice& notice : notices_) count += notice.kind == kind ? 1 : 0;
     return count;
   }
 
@@ -222,7 +222,7 @@ class TestCluster {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<Event> events_;
-  std::vector<LocalNotice> notices_;
+  std::vector<JobNotice> notices_;
   std::string error_;
   ActionId last_id_ = 0;
   std::unique_ptr<LocalCluster> cluster_;  // last: its thread calls back

@@ -28,7 +28,7 @@ std::vector<std::string> Arguments() {
 void Own(const std::string& folder, double seconds) {
   testing::TestCluster cluster(folder);
   if (!cluster.error().empty()) ::_exit(2);
-  const LocalJob job = testing::ShellJob("job", testing::Slurp(folder + "/../script"));
+  const ClusterJob job = testing::ShellJob("job", testing::Slurp(folder + "/../script"));
   const std::size_t held = cluster->AddJob(job, true).size();
   cluster->Run();
   if (held < 2) cluster.Order(held == 0 ? ActionKind::kStart : ActionKind::kGrow, "job", "ab");

@@ -21,6 +21,7 @@ struct JobArrived {
   Job job;  // what it holds now is ignored unless `workers_on` says it runs already (a restart of Voda)
   std::string category;
   std::vector<std::string> workers_on;
+  bool anew = false;  // another job of a name that has ended
   // Totals of a job that an earlier run of Voda accepted.
   double waited = 0;
   double ran = 0;

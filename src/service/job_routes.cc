@@ -1,5 +1,6 @@
 // Routes of jobs.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <openssl/sha.h>
 
 #include <algorithm>
@@ -12,9 +13,11 @@
 #include "base/log.h"
 #include "codec/json_writer.h"
 #include "service/json_body.h"
+#include "service/permissions.h"
 #include "service/query.h"
 #include "service/routes.h"
 #include "sim/simulation.h"
+#include "spec/template_rules.h"
 
 namespace voda {
 
@@ -68,13 +71,15 @@ void Routes::ListJobs(const Call& call) {
   filter.gpu_type = QueryText(call.request, "gpu_type");
   filter.category = QueryText(call.request, "category");
   filter.name_prefix = QueryText(call.request, "name");
+  if (const std::string name_space = QueryText(call.request, "namespace");
+      config_.access != nullptr && !name_space.empty())
+    filter.name_prefix = name_space + "/" + filter.name_prefix;
   Read(call, [filter](Service& service, double now) -> Answer<std::string> {
     return service.JobsJson(filter, now);
   });
 }
 
-void Routes::SubmitBody(
-    const Call& call, std::function<HttpResponse(const Service&, const std::vector<std::int64_t>&)> answer) {
+void Routes::SubmitBody(const Call& call, SubmitAnswer answer) {
   const auto dry_run = QueryFlag(call.request, "dry_run");
   if (const auto* refusal = std::get_if<Refusal>(&dry_run)) return call.reply->Send(ToResponse(*refusal));
   const std::string_view key = call.request.Header("idempotency-key");
@@ -85,32 +90,53 @@ void Routes::SubmitBody(
   OnWorkers(call.reply,
             [this, call, dry = std::get<0>(dry_run), key = std::string(key), answer = std::move(answer)] {
               const auto began = WallNow();
-              auto specs = ParseJobs(call.request.body);
+              auto specs = ReadSpecs(call.request.body);
               if (!specs) {
                 metrics_.Observe(Series::kJobCreateDuration, {"error"}, WallNow() - began);
                 return call.reply->Send(ErrorResponse(400, "invalid", specs.error().message));
               }
               std::optional<Service::Idempotency> idempotency;
               if (!key.empty()) idempotency = {key, Sha256(call.request.body)};
-              OnEngine(call.reply, [=, this, specs = std::move(*specs)](Service& service) mutable {
-                const double now = WallNow();
-                if (dry) {
-                  auto planned = service.DryRun(specs, now);
-                  if (const auto* refusal = std::get_if<Refusal>(&planned))
-                    return call.reply->Send(ToResponse(*refusal));
-                  return call.reply->Send(JsonResponse(std::move(std::get<0>(planned))));
-                }
-                service.Submit(std::move(specs), idempotency, now,
-                               [this, began, call, answer, &service](Answer<std::vector<std::int64_t>> ids) {
-                                 if (const auto* refusal = std::get_if<Refusal>(&ids)) {
-                                   metrics_.Observe(Series::kJobCreateDuration, {"error"}, WallNow() - began);
-                                   return call.reply->Send(ToResponse(*refusal));
-                                 }
-                                 metrics_.Observe(Series::kJobCreateDuration, {"ok"}, WallNow() - began);
-                                 call.reply->Send(answer(service, std::get<0>(ids)));
-                               });
-              });
+              auto needed = PermissionsToCreate(*specs);
+              Authorize(call, std::move(needed),
+                        [this, call, dry, began, answer, idempotency, specs = std::move(*specs)] {
+                          Submit(call, specs, dry, idempotency, began, answer);
+                        });
             });
+}
+
+// What is dangerous on a cluster of many is refused before anybody is asked.
+Result<std::vector<JobSpec>> Routes::ReadSpecs(const std::string& body) const {
+  if (config_.access == nullptr) return ParseJobs(body);
+  auto specs = ParseJobs(body, {}, RunAs::kContainers);
+  if (!specs) return specs;
+  for (const JobSpec& spec : *specs) {
+    const auto dangers = DangersOf(spec.document, config_.allowed);
+    if (!dangers.empty()) return Error{fmt::format("{}: {}", spec.name, fmt::join(dangers, "\n"))};
+  }
+  return specs;
+}
+
+void Routes::Submit(const Call& call, const std::vector<JobSpec>& specs, bool dry,
+                    const std::optional<Service::Idempotency>& idempotency, double began,
+                    const SubmitAnswer& answer) {
+  OnEngine(call.reply, [this, call, specs, dry, idempotency, began, answer](Service& service) {
+    const double now = WallNow();
+    if (dry) {
+      auto planned = service.DryRun(specs, now);
+      if (const auto* refusal = std::get_if<Refusal>(&planned)) return call.reply->Send(ToResponse(*refusal));
+      return call.reply->Send(JsonResponse(std::move(std::get<0>(planned))));
+    }
+    service.Submit(specs, idempotency, now,
+                   [this, began, call, answer, &service](Answer<std::vector<std::int64_t>> ids) {
+                     if (const auto* refusal = std::get_if<Refusal>(&ids)) {
+                       metrics_.Observe(Series::kJobCreateDuration, {"error"}, WallNow() - began);
+                       return call.reply->Send(ToResponse(*refusal));
+                     }
+                     metrics_.Observe(Series::kJobCreateDuration, {"ok"}, WallNow() - began);
+                     call.reply->Send(answer(service, std::get<0>(ids)));
+                   });
+  });
 }
 
 void Routes::CreateJobs(const Call& call) {
@@ -235,7 +261,8 @@ void Routes::JobLogs(const Call& call) {
       return call.reply->Send(
           ErrorResponse(404, "not_found", fmt::format("no job is named \"{:.80}\"", call.name)));
     }
-    LocalCluster* cluster = &service.cluster();
+    JobCluster* cluster = &service.cluster();
+    if (StreamLogs(*cluster, call, worker, tail, follow)) return;
     OnWorkers(call.reply, [this, call, cluster, id = job->record.id, worker, tail, follow] {
       std::string file;
       std::int64_t size = 0;
@@ -254,6 +281,35 @@ void Routes::JobLogs(const Call& call) {
       follower_.Follow(std::move(stream), std::move(source), file, size);
     });
   });
+}
+
+// Of a cluster without log files: as they come, or at once where nobody follows.
+bool Routes::StreamLogs(JobCluster& cluster, const Call& call, int worker, std::int64_t tail, bool follow) {
+  JobCluster::LogRequest request;
+  request.job = call.name;
+  request.worker = worker;
+  request.tail = tail;
+  request.follow = follow;
+  request.bytes = kLogBytes;
+  struct Answer {
+    std::shared_ptr<HttpStream> stream;
+    std::string text;
+  };
+  auto answer = std::make_shared<Answer>();
+  request.data = [call, answer, follow](std::string_view text) {
+    if (!follow) {
+      answer->text += text;
+      return true;
+    }
+    if (!answer->stream) answer->stream = call.reply->Stream(TextResponse({}));
+    return answer->stream->Send(std::make_shared<const std::string>(text));
+  };
+  request.end = [call, answer](const std::optional<Refusal>& refused) {
+    if (answer->stream) return answer->stream->Finish({});
+    if (refused && answer->text.empty()) return call.reply->Send(ToResponse(*refused));
+    call.reply->Send(TextResponse(std::move(answer->text)));
+  };
+  return cluster.ReadLogs(std::move(request));
 }
 
 void Routes::JobProgress(const Call& call) {

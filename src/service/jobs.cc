@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "codec/json_writer.h"
 #include "service/job_names.h"
+#include "service/kept_state.h"
 #include "service/service.h"
 
 namespace voda {
@@ -73,55 +74,63 @@ Answer<std::vector<JobRecord>> Service::Admit(const std::vector<JobSpec>& specs,
   std::vector<JobRecord> records;
   std::set<std::string> names;
   for (const JobSpec& spec : specs) {
-    JobRecord record;
-    record.gpu_type = spec.gpu_type;
-    if (record.gpu_type.empty()) {
-      if (lanes_.size() != 1) {
-        return Invalid(
-            fmt::format("{}: no GPU type is named and there are several ({}); add the nodeSelector "
-                        "vodascheduler/accelerator "
-                        "to the worker template",
-                        spec.name, Listed(GpuTypes())));
-      }
-      record.gpu_type = lanes_.begin()->first;
-    }
-    const Lane* lane = FindLane(record.gpu_type);
-    if (lane == nullptr) {
-      return Invalid(fmt::format(
-          "{}: nodeSelector vodascheduler/accelerator: \"{}\" is not a GPU type of this cluster; there is {}",
-          spec.name, record.gpu_type, Listed(GpuTypes())));
-    }
-    record.name = UniqueJobName(spec.name, now, [&](const std::string& name) {
-      return by_name_.contains(name) || names.contains(name);
-    });
+    auto made = RecordFor(spec, now);
+    if (const auto* refusal = std::get_if<Refusal>(&made)) return *refusal;
+    JobRecord& record = std::get<0>(made);
+    const std::string before = cluster_.KeepsJobs() ? spec.name_space + "/" : std::string();
+    record.name = before + UniqueJobName(spec.name, now, [&](const std::string& name) {
+                    return by_name_.contains(before + name) || names.contains(before + name);
+                  });
     names.insert(record.name);
-    record.category = spec.category;
-    record.kind = std::string(Name(spec.kind));
-    record.document = spec.document;
-    record.token = NewToken();
-    record.priority = spec.priority;
-    record.min = spec.min;
-    record.num = spec.num;
-    record.max = spec.max;
-    record.gpus_per_worker = spec.gpus_per_worker;
-    record.submitted = now;
-    record.total_epochs = spec.epochs;
-    std::vector<std::string> warnings = spec.warnings;
-    int most = 0;
-    for (const Node& node : lane->scheduler->state().world.nodes) {
-      if (node.state == NodeState::kReady) most += node.gpus / spec.gpus_per_worker;
-    }
-    if (spec.min > most) {
-      warnings.push_back(fmt::format(
-          "its minimum of {} workers with {} GPU{} each does not fit the {} nodes there are (room for {}); "
-          "it waits until "
-          "nodes are added",
-          spec.min, spec.gpus_per_worker, spec.gpus_per_worker == 1 ? "" : "s", record.gpu_type, most));
-    }
-    record.warnings = JoinLines(warnings);
     records.push_back(std::move(record));
   }
   return records;
+}
+
+Answer<JobRecord> Service::RecordFor(const JobSpec& spec, double now) const {
+  JobRecord record;
+  record.gpu_type = spec.gpu_type;
+  if (record.gpu_type.empty()) {
+    if (lanes_.size() != 1) {
+      return Invalid(fmt::format(
+          "{}: no GPU type is named and there {}; add the nodeSelector vodascheduler/accelerator "
+          "to the worker template",
+          spec.name,
+          lanes_.empty() ? std::string("is no node yet") : "are several (" + Listed(GpuTypes()) + ")"));
+    }
+    record.gpu_type = lanes_.begin()->first;
+  }
+  const Lane* lane = FindLane(record.gpu_type);
+  if (lane == nullptr) {
+    return Invalid(fmt::format(
+        "{}: nodeSelector vodascheduler/accelerator: \"{}\" is not a GPU type of this cluster; there is {}",
+        spec.name, record.gpu_type, lanes_.empty() ? "no node yet" : Listed(GpuTypes())));
+  }
+  record.category = spec.category;
+  record.kind = std::string(Name(spec.kind));
+  record.document = spec.document;
+  record.token = NewToken();
+  record.priority = spec.priority;
+  record.min = spec.min;
+  record.num = spec.num;
+  record.max = spec.max;
+  record.gpus_per_worker = spec.gpus_per_worker;
+  record.submitted = now;
+  record.total_epochs = spec.epochs;
+  std::vector<std::string> warnings = spec.warnings;
+  int most = 0;
+  for (const Node& node : lane->scheduler->state().world.nodes) {
+    if (node.state == NodeState::kReady) most += node.gpus / spec.gpus_per_worker;
+  }
+  if (spec.min > most) {
+    warnings.push_back(fmt::format(
+        "its minimum of {} workers with {} GPU{} each does not fit the {} nodes there are (room for {}); "
+        "it waits until "
+        "nodes are added",
+        spec.min, spec.gpus_per_worker, spec.gpus_per_worker == 1 ? "" : "s", record.gpu_type, most));
+  }
+  record.warnings = JoinLines(warnings);
+  return record;
 }
 
 void Service::Submit(std::vector<JobSpec> specs, std::optional<Idempotency> idempotency, double now,
@@ -141,26 +150,64 @@ void Service::Submit(std::vector<JobSpec> specs, std::optional<Idempotency> idem
       });
     }
   }
+  if (idempotency) {
+    // The first request with this key is still on its way: this one is answered after it.
+    const auto [at, first] = accepting_.try_emplace(idempotency->key);
+    if (!first) {
+      at->second.push_back([this, specs = std::move(specs), idempotency, now, done]() mutable {
+        Submit(std::move(specs), idempotency, now, done);
+      });
+      return;
+    }
+  }
+  const auto answer = [this, idempotency, done](Answer<std::vector<std::int64_t>> ids) {
+    std::vector<std::function<void()>> waiting;
+    if (idempotency) waiting = std::move(accepting_.extract(idempotency->key).mapped());
+    done(std::move(ids));
+    for (const auto& again : waiting) again();
+  };
   auto admitted = Admit(specs, now);
-  if (const auto* refusal = std::get_if<Refusal>(&admitted)) return done(*refusal);
+  if (const auto* refusal = std::get_if<Refusal>(&admitted)) return answer(*refusal);
   auto records = std::move(std::get<0>(admitted));
+  std::vector<ClusterJob> jobs;
+  for (std::size_t i = 0; i < records.size(); ++i) {
+    by_name_.emplace(records[i].name, 0);
+    jobs.push_back({0, records[i].name, records[i].gpu_type, records[i].token, specs[i],
+                    cluster_.KeepsJobs() ? WriteKeptState(records[i]) : std::string()});
+  }
+  cluster_.Accept(std::move(jobs), [this, records = std::move(records), specs = std::move(specs), idempotency,
+                                    now, answer](const std::optional<Refusal>& refused) mutable {
+    if (refused) {
+      for (const JobRecord& record : records) by_name_.erase(record.name);
+      return answer(*refused);
+    }
+    Insert(std::move(records), std::move(specs), idempotency, now, answer);
+  });
+}
 
+void Service::Insert(std::vector<JobRecord> records, std::vector<JobSpec> specs,
+                     const std::optional<Idempotency>& idempotency, double now, const Done& done) {
   std::vector<std::int64_t> ids;
   for (JobRecord& record : records) {
     record.id = Writing().InsertJob(record);
     ids.push_back(record.id);
-    by_name_.emplace(record.name, record.id);
+    by_name_[record.name] = record.id;
   }
   if (idempotency) {
     Writing().PutIdempotency({idempotency->key, idempotency->body_hash, now, 201, "ids", JoinIds(ids)});
   }
   OnCommit([this, ids, records = std::move(records), specs = std::move(specs), now,
             done](const std::optional<Refusal>& failed) mutable {
-    if (failed) {
+    if (failed && !cluster_.KeepsJobs()) {
       for (const JobRecord& record : records) by_name_.erase(record.name);
       return done(*failed);
     }
-    for (std::size_t i = 0; i < records.size(); ++i) Start(ids[i], records[i], std::move(specs[i]), now);
+    for (std::size_t i = 0; i < records.size(); ++i) {
+      // The job is there whatever the store says; it has no history until the store takes it.
+      if (failed) ids[i] = records[i].id = by_name_[records[i].name] = --unstored_;
+      Start(ids[i], records[i], std::move(specs[i]), now);
+      if (gone_early_.erase(records[i].name) > 0) Gone(records[i].name, now);
+    }
     done(ids);
   });
 }
@@ -171,10 +218,10 @@ void Service::Start(std::int64_t id, const JobRecord& record, JobSpec spec, doub
   job.record = record;
   job.record.status = "Waiting";
   job.record.document.clear();  // the store has it
-  job.csv = std::make_unique<CsvProgress>(
-      fmt::format("{}/{}/metrics/{}.csv", config_.jobs_folder, id, record.name));
+  if (std::string path = CsvPath(record); !path.empty())
+    job.csv = std::make_unique<CsvProgress>(std::move(path));
   job.spec = std::make_shared<const JobSpec>(std::move(spec));
-  cluster_.AddJob({id, record.name, record.gpu_type, record.token, *job.spec}, false);
+  cluster_.AddJob({id, record.name, record.gpu_type, record.token, *job.spec, {}}, false);
   metrics_.Add(Series::kJobsCreated, {lane.gpu_type});
   Log(LogLevel::kInfo, "job.submitted",
       {{"job", record.name}, {"gpu_type", lane.gpu_type}, {"min", record.min}, {"max", record.max}});
@@ -184,6 +231,12 @@ void Service::Start(std::int64_t id, const JobRecord& record, JobSpec spec, doub
   JobArrived arrived;
   arrived.job = JobFor(lane, job.record, *job.spec);
   arrived.category = record.category;
+  arrived.anew = cluster_.KeepsJobs();
+  cluster_.Say(record.name,
+               {"Queued",
+                fmt::format("Voda schedules this job among the {} GPUs with {}: {} to {} workers",
+                            lane.gpu_type, lane.algorithm, record.min, record.max),
+                false});
   Handle(lane, arrived, now);
 }
 
@@ -254,6 +307,20 @@ Answer<JobEntry*> Service::Active(const std::string& name) {
 }
 
 void Service::Write(const JobRecord& record, Done done, std::function<void(JobEntry&)> apply) {
+  if (cluster_.KeepsJobs()) {
+    cluster_.Remember(record.name, WriteKeptState(record),
+                      [this, id = record.id, done = std::move(done),
+                       apply = std::move(apply)](const std::optional<Refusal>& refused) {
+                        if (refused) return done(*refused);
+                        const auto job = jobs_.find(id);
+                        if (job != jobs_.end() && !job->second.record.ended) {
+                          apply(job->second);
+                          Touch(job->second);
+                        }
+                        done(std::vector<std::int64_t>{id});
+                      });
+    return;
+  }
   Writing().UpdateJob(record);
   OnCommit([this, id = record.id, done = std::move(done),
             apply = std::move(apply)](const std::optional<Refusal>& failed) {
@@ -265,6 +332,19 @@ void Service::Write(const JobRecord& record, Done done, std::function<void(JobEn
 }
 
 void Service::Delete(const std::string& name, Done done) {
+  if (cluster_.KeepsJobs()) {
+    // Also of a job that has ended: its object goes, its history stays.
+    const JobEntry* job = Find(name);
+    if (job == nullptr)
+      return done(NotFound(fmt::format("no job is named \"{:.80}\"; `voda get jobs` lists them", name)));
+    cluster_.Remove(
+        name, [this, id = job->record.id, done = std::move(done)](const std::optional<Refusal>& refused) {
+          if (refused) return done(*refused);
+          if (const auto at = jobs_.find(id); at != jobs_.end()) at->second.record.deleting = true;
+          done(std::vector<std::int64_t>{id});
+        });
+    return;
+  }
   auto found = Active(name);
   if (const auto* refusal = std::get_if<Refusal>(&found)) return done(*refusal);
   JobRecord record = std::get<0>(found)->record;
@@ -322,7 +402,7 @@ void Service::Change(const std::string& name, const Changes& changes, Done done)
       spec.max = record.max;
       entry.spec = std::make_shared<const JobSpec>(std::move(spec));
       cluster_.AddJob(
-          {entry.record.id, entry.record.name, entry.record.gpu_type, entry.record.token, *entry.spec},
+          {entry.record.id, entry.record.name, entry.record.gpu_type, entry.record.token, *entry.spec, {}},
           false);
     }
     Lane& lane = *FindLane(entry.record.gpu_type);
@@ -339,6 +419,10 @@ void Service::Change(const std::string& name, const Changes& changes, Done done)
 }
 
 void Service::AddNode(const DeclaredNode& node, NodeDone done) {
+  if (cluster_.KeepsJobs())
+    return done(
+        Conflict("nodes are those of the Kubernetes cluster: label a node with "
+                 "vodascheduler/accelerator=TYPE to add it"));
   if (!ValidNodeName(node.name)) {
     return done(Invalid("name: give 1 to 253 letters, digits, '-', '.' or '_'"));
   }
@@ -363,6 +447,10 @@ void Service::AddNode(const DeclaredNode& node, NodeDone done) {
 }
 
 void Service::RemoveNode(const std::string& name, NodeDone done) {
+  if (cluster_.KeepsJobs())
+    return done(
+        Conflict("nodes are those of the Kubernetes cluster: take the label vodascheduler/accelerator away "
+                 "from the node"));
   const auto at = nodes_.find(name);
   if (at == nodes_.end()) return done(NotFound(fmt::format("no node is named \"{:.80}\"", name)));
   Writing().RemoveNode(name);
@@ -382,6 +470,8 @@ void Service::RemoveNode(const std::string& name, NodeDone done) {
 }
 
 void Service::SetNodeState(const std::string& name, const std::string& state, NodeDone done) {
+  if (cluster_.KeepsJobs())
+    return done(Conflict("nodes are those of the Kubernetes cluster: use kubectl cordon, uncordon or drain"));
   const auto at = nodes_.find(name);
   if (at == nodes_.end()) return done(NotFound(fmt::format("no node is named \"{:.80}\"", name)));
   const DeclaredNode& node = at->second.declared;
@@ -426,19 +516,17 @@ void Service::Set(const std::string& gpu_type, const Settings& settings, NodeDon
       next.push_back(std::move(one));
     }
   }
+  std::map<std::string, std::string> kept;
   for (const Next& one : next) {
     std::string text = one.algorithm;
     for (const auto& [key, value] : one.options) text += fmt::format(" {}={}", key, value);
-    Writing().PutSetting("algorithm/" + one.gpu_type, text);
+    kept["algorithm/" + one.gpu_type] = text;
   }
   if (settings.rate_limit) {
-    for (const std::string& type : types) {
-      Writing().PutSetting("ratelimit/" + type, fmt::format("{}", *settings.rate_limit));
-    }
+    for (const std::string& type : types) kept["ratelimit/" + type] = fmt::format("{}", *settings.rate_limit);
   }
-  Writing();
-  OnCommit([this, types, next = std::move(next), rate_limit = settings.rate_limit,
-            done = std::move(done)](const std::optional<Refusal>& failed) {
+  const auto apply = [this, types, next = std::move(next), rate_limit = settings.rate_limit,
+                      done = std::move(done)](const std::optional<Refusal>& failed) {
     if (failed) return done(failed);
     for (const Next& one : next) {
       Lane& lane = *FindLane(one.gpu_type);
@@ -462,7 +550,11 @@ void Service::Set(const std::string& gpu_type, const Settings& settings, NodeDon
       Publish("settings.changed", lane, {}, fields.Take());
     }
     done(std::nullopt);
-  });
+  };
+  if (cluster_.KeepsJobs()) return cluster_.KeepSettings(kept, apply);
+  Writing();
+  for (const auto& [key, value] : kept) Writing().PutSetting(key, value);
+  OnCommit(apply);
 }
 
 }  // namespace voda

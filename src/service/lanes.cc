@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "codec/json_writer.h"
+#include "service/kept_state.h"
 #include "service/service.h"
 
 namespace voda {
@@ -50,6 +51,16 @@ std::string_view OutcomeOf(const Event& event) {
   return {};
 }
 
+// "a: 2, b: 1"
+std::string NodeCounts(const std::vector<std::string>& nodes) {
+  std::map<std::string, int> counts;
+  for (const std::string& node : nodes) ++counts[node.empty() ? "no node yet" : node];
+  std::string text;
+  for (const auto& [node, count] : counts)
+    text += fmt::format("{}{}: {}", text.empty() ? "" : ", ", node, count);
+  return text;
+}
+
 std::string_view Direction(std::size_t from, std::size_t to) {
   if (from == 0) return "start";
   if (to == 0) return "halt";
@@ -58,6 +69,37 @@ std::string_view Direction(std::size_t from, std::size_t to) {
 }
 
 }  // namespace
+
+class Service::NotingPort final : public Cluster {
+ public:
+  NotingPort(Service& service, std::string gpu_type, Cluster& port)
+      : service_(service), gpu_type_(std::move(gpu_type)), port_(port) {}
+  void Execute(const Action& action, const std::vector<Node>& nodes) override {
+    if (const Lane* lane = service_.FindLane(gpu_type_)) service_.NoteBefore(action, *lane);
+    port_.Execute(action, nodes);
+  }
+
+ private:
+  Service& service_;
+  std::string gpu_type_;
+  Cluster& port_;
+};
+
+void Service::NoteBefore(const Action& action, const Lane& lane) {
+  if (!cluster_.KeepsJobs()) return;
+  const auto named = by_name_.find(action.job);
+  const auto job = named == by_name_.end() ? jobs_.end() : jobs_.find(named->second);
+  if (job == jobs_.end()) return;
+  Account(job->second, lane);
+  JobRecord record = job->second.record;
+  record.last_change = record.accounted;
+  if (action.kind == ActionKind::kStart) {
+    ++record.starts;
+    record.last_start = record.accounted;
+    if (!record.first_started) record.first_started = record.accounted;
+  }
+  cluster_.Note(action.job, WriteKeptState(record));
+}
 
 Lane* Service::FindLane(const std::string& gpu_type) {
   const auto at = lanes_.find(gpu_type);
@@ -108,7 +150,8 @@ Result<Lane*> Service::LaneFor(const std::string& gpu_type) {
   }
   auto timed = std::make_unique<TimedPolicy>(std::move(*policy));
   lane.policy = timed.get();
-  lane.scheduler = std::make_unique<Scheduler>(core, std::move(timed), cluster_.PortFor(gpu_type), nullptr);
+  lane.port = std::make_unique<NotingPort>(*this, gpu_type, cluster_.PortFor(gpu_type));
+  lane.scheduler = std::make_unique<Scheduler>(core, std::move(timed), *lane.port, nullptr);
   if (const auto rounds = ReadStore([&] { return database_.Rounds(gpu_type, 0, 1); });
       rounds && !rounds->empty()) {
     lane.scheduler->ResumeRounds(rounds->front().round);
@@ -121,6 +164,7 @@ Result<Lane*> Service::LaneFor(const std::string& gpu_type) {
 }
 
 void Service::Deliver(const std::string& gpu_type, const Event& event, double now) {
+  if (cluster_.KeepsJobs()) FollowNode(gpu_type, event);
   if (Lane* lane = FindLane(gpu_type)) Handle(*lane, event, now);
 }
 
@@ -191,6 +235,24 @@ void Service::Follow(Lane& lane, const std::string& name, const std::vector<Node
   Log(LogLevel::kInfo, type,
       {{"job", name}, {"from", from}, {"to", to}, {"nodes", fmt::format("{}", fmt::join(job.nodes, ","))}});
   Publish(type, lane, name, fields.Take());
+  SayChange(job, direction, from, reason);
+}
+
+void Service::SayChange(const JobEntry& job, std::string_view direction, std::size_t from,
+                        const std::string& reason) {
+  if (!cluster_.KeepsJobs()) return;
+  const char* what = direction == "start"  ? "Started"
+                     : direction == "halt" ? "Suspended"
+                     : direction == "move" ? "Moved"
+                                           : "Resized";
+  std::string message =
+      direction == "halt"
+          ? fmt::format("stopped, {} worker{} gave back their GPUs", from, from == 1 ? "" : "s")
+          : fmt::format("{} worker{}{} on {}", job.nodes.size(), job.nodes.size() == 1 ? "" : "s",
+                        direction == "start" ? std::string() : fmt::format(" after {}", from),
+                        NodeCounts(job.nodes));
+  if (!reason.empty()) message += ": " + reason;
+  cluster_.Say(job.record.name, {what, std::move(message), false});
 }
 
 void Service::CollectEnded(Lane& lane, double now) {
@@ -367,15 +429,14 @@ void Service::TellScheduler(Lane& lane, const NodeEntry& node, bool added, doubl
   Publish(added ? "node.added" : "node.changed", lane, {}, fields.Take());
 }
 
-void Service::Notice(const LocalNotice& notice, double now) {
+void Service::Notice(const JobNotice& notice, double now) {
   (void)now;
   const auto at = by_name_.find(notice.job);
   if (at == by_name_.end()) return;
   const auto job = jobs_.find(at->second);
   const Lane* lane = FindLane(notice.gpu_type);
   if (job == jobs_.end() || lane == nullptr) return;
-  if (notice.kind == LocalNotice::Kind::kWorkerFailed)
-    metrics_.Add(Series::kWorkerFailures, {notice.gpu_type});
+  if (notice.kind == JobNotice::Kind::kWorkerFailed) metrics_.Add(Series::kWorkerFailures, {notice.gpu_type});
   job->second.record.failures = notice.failures;
   if (job->second.spec) job->second.record.message = notice.message;
   Touch(job->second);

@@ -10,7 +10,7 @@
 #include <string_view>
 
 #include "api/http.h"
-#include "service/refusal.h"
+#include "base/refusal.h"
 
 namespace voda {
 

@@ -10,14 +10,14 @@
 
 namespace voda {
 
-Status Service::Restore(double now) {
+Status Service::Restore(double now, const World& world) {
   started_ = now;
   next_files_ = next_prune_ = next_beat_ = next_account_ = now;
 
   // 1. Settings, nodes and with them the schedulers.
   auto settings = database_.Settings();
   if (!settings) return settings.error();
-  settings_ = std::move(*settings);
+  settings_ = cluster_.KeepsJobs() ? world.settings : std::move(*settings);
   for (const DeclaredNode& node : config_.nodes) {
     NodeEntry entry{node, "ready", false};
     if (const auto state = settings_.find("node/" + node.name); state != settings_.end()) {
@@ -27,6 +27,7 @@ Status Service::Restore(double now) {
   }
   auto kept = database_.Nodes();
   if (!kept) return kept.error();
+  if (cluster_.KeepsJobs()) kept->clear();
   for (const NodeRecord& node : *kept) {
     nodes_.emplace(node.name, NodeEntry{{node.name, node.gpus, node.gpu_type, {}}, node.state, true});
   }
@@ -35,11 +36,11 @@ Status Service::Restore(double now) {
     if (!lane) return lane.error();
     TellScheduler(**lane, node, true, now);
   }
+  for (const auto& [gpu_type, event] : world.nodes) Deliver(gpu_type, event, now);
 
   // 2. Jobs, oldest first.
   auto jobs = ReadStore([&] { return database_.Jobs({}); });
   if (!jobs) return jobs.error();
-  int adopted = 0;
   for (JobRecord& record : *jobs) {
     if (record.ended) {
       record.document.clear();
@@ -48,42 +49,68 @@ Status Service::Restore(double now) {
       job.record = std::move(record);
       continue;
     }
+    if (cluster_.KeepsJobs()) {
+      by_name_.emplace(record.name, record.id);
+      const std::string name = record.name;
+      absent_.emplace(name, std::move(record));
+      continue;
+    }
     if (Status restored = RestoreJob(std::move(record), now); !restored) return restored;
-    ++adopted;
   }
-  Log(LogLevel::kInfo, "restored", {{"jobs", jobs->size()}, {"active", adopted}, {"nodes", nodes_.size()}});
+  restored_ = true;
+  for (const FoundJob& found : world.jobs) Found(found, now);
+  for (auto& [name, record] : absent_) LoseAbsent(std::move(record), now);
+  absent_.clear();
+  Log(LogLevel::kInfo, "restored",
+      {{"jobs", jobs_.size()},
+       {"active",
+        std::count_if(jobs_.begin(), jobs_.end(), [](const auto& job) { return !job.second.record.ended; })},
+       {"nodes", nodes_.size()}});
   return Ok{};
 }
 
 Status Service::RestoreJob(JobRecord record, double now) {
   // A job whose nodes are not declared any more waits for them to come back.
-  const auto found = LaneFor(record.gpu_type);
-  if (!found) return found.error();
-  Lane& lane = **found;
+  if (const auto lane = LaneFor(record.gpu_type); !lane) return lane.error();
   by_name_.emplace(record.name, record.id);
-  JobEntry& job = jobs_[record.id];
   auto specs = ParseJobs(record.document);
   record.document.clear();
-  job.record = std::move(record);
-  if (!specs || specs->size() != 1) {
-    // It was valid when it was accepted: an older version read it otherwise.
-    const std::string why = specs ? "it holds several documents" : specs.error().message;
-    job.record.status = "Failed";
-    job.record.ended = now;
-    job.record.message = "its stored document cannot be read by this version: " + why;
-    Touch(job);
-    Log(LogLevel::kError, "job.failed", {{"job", job.record.name}, {"message", job.record.message}});
+  if (specs && specs->size() == 1) {
+    Resume(std::move(record), std::move(specs->front()), now);
     return Ok{};
   }
-  specs->front().min = job.record.min;  // they may have been changed since
-  specs->front().num = job.record.num;
-  specs->front().max = job.record.max;
-  job.spec = std::make_shared<const JobSpec>(std::move(specs->front()));
-  job.csv = std::make_unique<CsvProgress>(
-      fmt::format("{}/{}/metrics/{}.csv", config_.jobs_folder, job.record.id, job.record.name));
+  // It was valid when it was accepted: an older version read it otherwise.
+  const std::string why = specs ? "it holds several documents" : specs.error().message;
+  JobEntry& job = jobs_[record.id];
+  job.record = std::move(record);
+  job.record.status = "Failed";
+  job.record.ended = now;
+  job.record.message = "its stored document cannot be read by this version: " + why;
+  Touch(job);
+  Log(LogLevel::kError, "job.failed", {{"job", job.record.name}, {"message", job.record.message}});
+  return Ok{};
+}
+
+std::string Service::CsvPath(const JobRecord& record) const {
+  if (!cluster_.KeepsJobs())
+    return fmt::format("{}/{}/metrics/{}.csv", config_.jobs_folder, record.id, record.name);
+  return config_.csv_folder.empty() ? std::string()
+                                    : fmt::format("{}/{}.csv", config_.csv_folder, record.name);
+}
+
+void Service::Resume(JobRecord record, JobSpec spec, double now) {
+  Lane& lane = *FindLane(record.gpu_type);
+  JobEntry& job = jobs_[record.id];
+  job.record = std::move(record);
+  spec.min = job.record.min;  // they may have been changed since
+  spec.num = job.record.num;
+  spec.max = job.record.max;
+  job.spec = std::make_shared<const JobSpec>(std::move(spec));
+  if (std::string path = CsvPath(job.record); !path.empty())
+    job.csv = std::make_unique<CsvProgress>(std::move(path));
   job.progress.Restore(job.record.epoch);
   job.nodes = cluster_.AddJob(
-      {job.record.id, job.record.name, job.record.gpu_type, job.record.token, *job.spec}, true);
+      {job.record.id, job.record.name, job.record.gpu_type, job.record.token, *job.spec, {}}, true);
 
   // The time since the totals were written down counts for what the job does now.
   const bool running = !job.nodes.empty();
@@ -92,6 +119,7 @@ Status Service::RestoreJob(JobRecord record, double now) {
   arrived.job = JobFor(lane, job.record, *job.spec);
   arrived.category = job.record.category;
   arrived.workers_on = job.nodes;
+  arrived.anew = cluster_.KeepsJobs();
   arrived.waited = job.record.waited + (running ? 0 : since);
   arrived.ran = job.record.ran + (running ? since : 0);
   const double gpu_seconds =
@@ -119,8 +147,7 @@ Status Service::RestoreJob(JobRecord record, double now) {
   Touch(job);
   const std::string name = job.record.name;
   if (job.record.held) Handle(lane, JobHeld{name}, now);
-  if (job.record.deleting) Handle(lane, JobDeleted{name}, now);
-  return Ok{};
+  if (job.record.deleting && !cluster_.KeepsJobs()) Handle(lane, JobDeleted{name}, now);
 }
 
 }  // namespace voda

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <utility>
 
@@ -9,6 +10,9 @@
 #include "api/openapi.h"
 #include "base/log.h"
 #include "codec/json_writer.h"
+#include "service/json_body.h"
+#include "service/permissions.h"
+#include "service/query.h"
 
 namespace voda {
 
@@ -42,8 +46,9 @@ class CountedReply final : public HttpReply {
   std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
 };
 
-// Whether the path is of the pattern; `name` gets what stands in the place of {}.
-bool Matches(std::string_view pattern, std::string_view path, std::string& name) {
+// Whether the path is of the pattern; `name` gets what stands in the place of {}: a name, or a namespace and
+// a name where jobs have both.
+bool Matches(std::string_view pattern, std::string_view path, bool namespaces, std::string& name) {
   const auto hole = pattern.find("{}");
   if (hole == pattern.npos) return pattern == path;
   const std::string_view head = pattern.substr(0, hole);
@@ -52,7 +57,9 @@ bool Matches(std::string_view pattern, std::string_view path, std::string& name)
       path.substr(path.size() - tail.size()) != tail)
     return false;
   const std::string_view middle = path.substr(head.size(), path.size() - head.size() - tail.size());
-  if (middle.find('/') != middle.npos) return false;
+  const auto slashes = std::count(middle.begin(), middle.end(), '/');
+  if (slashes != (namespaces && pattern.starts_with("/api/v1/jobs/") ? 1 : 0)) return false;
+  if (middle.front() == '/' || middle.back() == '/') return false;
   name = std::string(middle);
   return true;
 }
@@ -179,7 +186,7 @@ void Routes::Handle(HttpRequest request, std::shared_ptr<HttpReply> reply) {
   for (const Route& route : Table()) {
     const bool here = role == PortRole::kAll || (role == PortRole::kScheduler && route.scheduler) ||
                       (role == PortRole::kAllocator && route.allocator);
-    if (!here || !Matches(route.pattern, request.path, name)) continue;
+    if (!here || !Matches(route.pattern, request.path, config_.access != nullptr, name)) continue;
     const bool head = request.method == "HEAD" && route.method == "GET";
     if (route.method != request.method && !head) {
       if (!allowed.empty()) allowed += ", ";
@@ -188,7 +195,7 @@ void Routes::Handle(HttpRequest request, std::shared_ptr<HttpReply> reply) {
     }
     auto counted = std::make_shared<CountedReply>(std::move(reply), metrics_, std::string(route.pattern),
                                                   request.method);
-    return route.handler(*this, {std::move(request), std::move(counted), std::move(name)});
+    return Dispatch(route, {std::move(request), std::move(counted), std::move(name)});
   }
   const bool known = !allowed.empty();
   metrics_.Add(Series::kHttpRequests, {"unknown", request.method, known ? "405" : "404"});
@@ -202,6 +209,49 @@ void Routes::Handle(HttpRequest request, std::shared_ptr<HttpReply> reply) {
                     fmt::format("{:.200} takes {}, not {:.20}", request.path, allowed, request.method));
   response.headers.emplace_back("Allow", allowed);
   reply->Send(std::move(response));
+}
+
+void Routes::Dispatch(const Route& route, const Call& call) {
+  const std::string_view pattern = route.pattern;
+  const bool open = pattern == "/livez" || pattern == "/readyz" || pattern.ends_with("/progress");
+  if (config_.access == nullptr || open) return route.handler(*this, call);
+  // A submission is asked about when it has been read (SubmitBody).
+  PermissionQuestion question;
+  question.method = route.method;
+  question.pattern = route.pattern;
+  question.name_space = QueryText(call.request, "namespace");
+  if (pattern.starts_with("/api/v1/jobs/{}")) question.job = call.name;
+  if (pattern == "/api/v1/events") question.job = QueryText(call.request, "job");
+  if (pattern == "/training" && route.method == "DELETE") {
+    const auto name = JsonBody::ParsePlain(call.request.body);
+    if (const auto* text = name ? std::get_if<std::string>(&*name) : nullptr) question.job = *text;
+  }
+  const auto ask = [this, &route, call](const PermissionQuestion& asked) {
+    Authorize(call, PermissionsFor(asked, config_.settings),
+              [this, &route, call] { route.handler(*this, call); });
+  };
+  if (question.job.empty()) return ask(question);
+  OnEngine(call.reply, [ask, question](Service& service) mutable {
+    if (const JobEntry* job = service.Find(question.job)) question.kind = job->record.kind;
+    ask(question);
+  });
+}
+
+void Routes::Authorize(const Call& call, std::vector<kubeflow::Permission> needed,
+                       std::function<void()> then) {
+  if (config_.access == nullptr) return then();
+  config_.access->Check(std::string(BearerToken(call.request)), std::move(needed),
+                        [call, then = std::move(then)](const kubeflow::Verdict& verdict) {
+                          using Kind = kubeflow::Verdict::Kind;
+                          if (verdict.kind == Kind::kAllowed) return then();
+                          if (verdict.kind == Kind::kForbidden)
+                            return call.reply->Send(ErrorResponse(403, "forbidden", verdict.message));
+                          if (verdict.kind == Kind::kUnavailable)
+                            return call.reply->Send(ErrorResponse(503, "unavailable", verdict.message));
+                          HttpResponse refusal = ErrorResponse(401, "unauthorized", verdict.message);
+                          refusal.headers.emplace_back("WWW-Authenticate", "Bearer");
+                          call.reply->Send(std::move(refusal));
+                        });
 }
 
 void Routes::OnEngine(const Reply& reply, Engine::Task task) {

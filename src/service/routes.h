@@ -4,12 +4,14 @@
 
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "api/auth.h"
 #include "api/http.h"
+#include "kubeflow/access.h"
 #include "service/engine.h"
 #include "service/log_follower.h"
 #include "service/workers.h"
@@ -21,6 +23,10 @@ enum class PortRole : std::uint8_t { kAll, kScheduler, kAllocator };
 
 struct RoutesConfig {
   std::vector<std::pair<int, PortRole>> ports;
+  // On Kubernetes: who may is asked there (permissions.h), and jobs are NAMESPACE/NAME.
+  kubeflow::Access* access = nullptr;
+  kube::ObjectKey settings;                    // the ConfigMap with what is set at run time
+  std::set<std::string, std::less<>> allowed;  // rules for pod templates that need not hold
 };
 
 class Routes {
@@ -46,6 +52,10 @@ class Routes {
   };
   static const std::vector<Route>& Table();
 
+  // Runs `then` once Kubernetes says that the caller may, or answers 401, 403 or 503.
+  void Authorize(const Call& call, std::vector<kubeflow::Permission> needed, std::function<void()> then);
+  void Dispatch(const Route& route, const Call& call);
+
   // Runs `task` on the engine's thread, or answers 503.
   void OnEngine(const Reply& reply, Engine::Task task);
   void OnWorkers(const Reply& reply, std::function<void()> task);
@@ -61,6 +71,7 @@ class Routes {
   void HoldJob(const Call& call, bool held);
   void ExplainJob(const Call& call);
   void JobLogs(const Call& call);
+  bool StreamLogs(JobCluster& cluster, const Call& call, int worker, std::int64_t tail, bool follow);
   void JobProgress(const Call& call);
   // node_routes.cc: nodes, decisions, settings, health
   void AddNode(const Call& call);
@@ -81,8 +92,12 @@ class Routes {
   void ReferenceAllocation(const Call& call);
 
   // Reads the jobs of the body and submits them; `answer` makes the answer of those accepted.
-  void SubmitBody(const Call& call,
-                  std::function<HttpResponse(const Service&, const std::vector<std::int64_t>&)> answer);
+  using SubmitAnswer = std::function<HttpResponse(const Service&, const std::vector<std::int64_t>&)>;
+  void SubmitBody(const Call& call, SubmitAnswer answer);
+  Result<std::vector<JobSpec>> ReadSpecs(const std::string& body) const;
+  void Submit(const Call& call, const std::vector<JobSpec>& specs, bool dry,
+              const std::optional<Service::Idempotency>& idempotency, double began,
+              const SubmitAnswer& answer);
   void DescribeJobs(const Call& call, int status, Answer<std::vector<std::int64_t>> ids, Service& service);
 
   RoutesConfig config_;

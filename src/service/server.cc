@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -12,6 +13,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "local/local_cluster.h"
 #include "service/engine.h"
 #include "service/routes.h"
 
@@ -56,44 +58,44 @@ class ServerParts final : public Server {
   ~ServerParts() override {
     http_.reset();
     progress_http_.reset();
-    cluster_.reset();  // its thread posts to the engine
+    // Their threads post to the engine, and tasks of the engine ask them.
+    kubernetes_.reset();
+    local_.reset();
     if (engine_) engine_->Stop();
     routes_.reset();
   }
 
   Status Start(ServerConfig config) {
-    const bool tls = !config.tls_certificate.empty();
     // 1. What must be ours before anything is changed.
+    const bool tls = !config.tls_certificate.empty();
     if (Status made = MakeFolder(config.data); !made) return made;
-    token_path_ = config.data + "/token";
-    auto token = LoadOrMakeToken(token_path_);
-    if (!token) return token.error();
     auto database = Database::Open(config.data + "/voda.db");
     if (!database) return database.error();
     database_ = std::move(*database);
     GateConfig gate;
-    gate.token = *token;
     gate.no_auth = config.no_auth;
     gate.hosts = config.hosts;
     if (!IsLoopback(config.address)) gate.hosts.push_back(Bracketed(config.address));
     gate.behind_proxy = config.behind_proxy;
     gate.tls = tls;
+    if (config.kubernetes) {
+      gate.asks_elsewhere = true;
+    } else {
+      token_path_ = config.data + "/token";
+      auto token = LoadOrMakeToken(token_path_);
+      if (!token) return token.error();
+      gate.token = *token;
+    }
     HttpConfig listen = HttpFor(config);
     listen.on_head = [shared = Gate(gate)](const HttpRequest& request) { return shared.Check(request); };
     auto http = HttpServer::Listen(std::move(listen));
     if (!http) return http.error();
     http_ = std::move(*http);
     ports_ = http_->ports();
-    std::string progress_url = fmt::format("http://127.0.0.1:{}", ports_[0]);
-    if (tls || !IsLoopback(config.address)) {
-      // Jobs run on this machine: they report on loopback, without TLS, with their own tokens.
-      HttpConfig loopback;
-      loopback.listeners = {{"127.0.0.1", 0}};
-      auto second = HttpServer::Listen(loopback);
-      if (!second) return second.error();
-      progress_http_ = std::move(*second);
-      progress_url = fmt::format("http://127.0.0.1:{}", progress_http_->ports()[0]);
-    }
+    if (Status opened = ListenForProgress(config); !opened) return opened;
+    const bool any = config.address == "0.0.0.0" || config.address == "::";
+    url_ = fmt::format("{}://{}:{}", tls ? "https" : "http", any ? "127.0.0.1" : Bracketed(config.address),
+                       ports_[0]);
 
     // 2. The parts.
     metrics_ = std::make_unique<Metrics>(config.service.version);
@@ -101,55 +103,41 @@ class ServerParts final : public Server {
     hub.first_seq =
         static_cast<std::uint64_t>(WallNow() * 1e6);  // ascends over restarts without a record of it
     events_ = std::make_unique<EventHub>(hub);
-    LocalConfig local;
-    local.folder = config.data + "/jobs";
-    local.working_dir = config.working_dir;
-    local.shim = config.program;
-    if (const char* path = std::getenv("PATH"); path != nullptr && *path != '\0') local.path = path;
-    local.progress_url = progress_url;
-    LocalCluster::Callbacks callbacks;
-    callbacks.post = [this](const std::string& gpu_type, Event event) {
-      engine_->PostAlways([gpu_type, event = std::move(event)](Service& service) {
-        service.Deliver(gpu_type, event, WallNow());
-      });
-    };
-    callbacks.notice = [this](const LocalNotice& notice) {
-      engine_->PostAlways([notice](Service& service) { service.Notice(notice, WallNow()); });
-    };
-    auto cluster = LocalCluster::Open(local, callbacks);
-    if (!cluster) return cluster.error();
-    cluster_ = std::move(*cluster);
-    config.service.jobs_folder = local.folder;
+    config.service.jobs_folder = config.data + "/jobs";
+    if (Status opened = config.kubernetes ? OpenKubernetes(config) : OpenLocal(config); !opened)
+      return opened;
     service_ = std::make_unique<Service>(config.service, *database_, *cluster_, *events_, *metrics_);
     engine_ = std::make_unique<Engine>(*service_);
-
-    // 3. The state of an earlier run, then answers.
-    if (Status restored = service_->Restore(WallNow()); !restored) return restored;
-    cluster_->Run();
-    engine_->Run();
     RoutesConfig routes;
     if (ports_.size() == 3) {
       routes.ports = {{ports_[1], PortRole::kScheduler}, {ports_[2], PortRole::kAllocator}};
     }
+    if (kubernetes_) {
+      routes.access = &kubernetes_->access();
+      routes.settings = kubernetes_->settings();
+      routes.allowed = config.kubernetes->jobs.allowed;
+    }
     routes_ = std::make_unique<Routes>(routes, Gate(gate), *engine_, *metrics_);
-    const auto handler = [this](HttpRequest request, std::shared_ptr<HttpReply> reply) {
-      routes_->Handle(std::move(request), std::move(reply));
-    };
-    http_->Run(handler);
+
+    // 3. The state of an earlier run, then answers. A replica that does not lead has none yet.
+    if (!kubernetes_) {
+      if (Status restored = service_->Restore(WallNow()); !restored) return restored;
+      local_->Run();
+      leads_ = true;
+    }
+    engine_->Run();
+    http_->Run([this](HttpRequest request, std::shared_ptr<HttpReply> reply) {
+      leads_ ? routes_->Handle(std::move(request), std::move(reply)) : StandBy(request, *reply);
+    });
     if (progress_http_) {
       progress_http_->Run([this](HttpRequest request, std::shared_ptr<HttpReply> reply) {
         constexpr std::string_view kEnd = "/progress";
-        const std::string& path = request.path;
-        const bool progress =
-            path.size() > kEnd.size() && path.compare(path.size() - kEnd.size(), kEnd.size(), kEnd) == 0;
-        if (!progress)
+        if (!std::string_view(request.path).ends_with(kEnd) || request.path.size() == kEnd.size())
           return reply->Send(ErrorResponse(404, "not_found", "this port takes progress reports only"));
-        routes_->Handle(std::move(request), std::move(reply));
+        leads_ ? routes_->Handle(std::move(request), std::move(reply)) : StandBy(request, *reply);
       });
     }
-    const bool any = config.address == "0.0.0.0" || config.address == "::";
-    url_ = fmt::format("{}://{}:{}", tls ? "https" : "http", any ? "127.0.0.1" : Bracketed(config.address),
-                       ports_[0]);
+    if (kubernetes_) kubernetes_->Start();
     return WriteServerFile(config.data + "/server", url_);
   }
 
@@ -157,7 +145,111 @@ class ServerParts final : public Server {
   const std::vector<int>& ports() const override { return ports_; }
   const std::string& token_path() const override { return token_path_; }
 
+  const std::string& cluster() const override { return cluster_name_; }
+
  private:
+  // Jobs on this machine report on loopback, without TLS, with their own tokens; pods where they are told to.
+  Status ListenForProgress(const ServerConfig& config) {
+    const bool plain_loopback = config.tls_certificate.empty() && IsLoopback(config.address);
+    progress_url_ = fmt::format("http://127.0.0.1:{}", ports_[0]);
+    std::string address = "127.0.0.1";
+    if (config.kubernetes) {
+      address = config.progress_address;
+      if (address.empty()) return Ok{};
+    } else if (plain_loopback) {
+      return Ok{};
+    }
+    HttpConfig listen;
+    listen.listeners = {{address, config.kubernetes ? config.progress_port : 0}};
+    auto second = HttpServer::Listen(listen);
+    if (!second) return second.error();
+    progress_http_ = std::move(*second);
+    progress_url_ = fmt::format("http://{}:{}", Bracketed(address), progress_http_->ports()[0]);
+    return Ok{};
+  }
+
+  template <class What>
+  void OnEngine(What what) {
+    engine_->PostAlways(std::move(what));
+  }
+
+  Status OpenLocal(const ServerConfig& config) {
+    LocalConfig local;
+    local.folder = config.service.jobs_folder;
+    local.working_dir = config.working_dir;
+    local.shim = config.program;
+    if (const char* path = std::getenv("PATH"); path != nullptr && *path != '\0') local.path = path;
+    local.progress_url = progress_url_;
+    LocalCluster::Callbacks callbacks;
+    callbacks.post = [this](const std::string& gpu_type, Event event) { Post(gpu_type, std::move(event)); };
+    callbacks.notice = [this](const JobNotice& notice) { Notice(notice); };
+    auto cluster = LocalCluster::Open(local, callbacks);
+    if (!cluster) return cluster.error();
+    local_ = std::move(*cluster);
+    cluster_ = local_.get();
+    cluster_name_ = "local";
+    return Ok{};
+  }
+
+  Status OpenKubernetes(const ServerConfig& config) {
+    KubernetesConfig kubernetes = *config.kubernetes;
+    if (kubernetes.jobs.progress_url.empty() && progress_http_) kubernetes.jobs.progress_url = progress_url_;
+    KubernetesSide::Callbacks callbacks;
+    callbacks.jobs.post = [this](const std::string& gpu_type, Event event) {
+      Post(gpu_type, std::move(event));
+    };
+    callbacks.jobs.notice = [this](const JobNotice& notice) { Notice(notice); };
+    callbacks.jobs.found = [this](FoundJob found) {
+      OnEngine([found = std::move(found)](Service& service) { service.Found(found, WallNow()); });
+    };
+    callbacks.jobs.gone = [this](const std::string& job) {
+      OnEngine([job](Service& service) { service.Gone(job, WallNow()); });
+    };
+    callbacks.jobs.on_engine = [this](std::function<void()> what) {
+      OnEngine([what = std::move(what)](Service&) { what(); });
+    };
+    callbacks.jobs.ready = [this](kubeflow::KubeflowJobs::World world) {
+      OnEngine([this, world = std::move(world)](Service& service) {
+        if (const Status restored = service.Restore(WallNow(), {world.settings, world.nodes, world.jobs});
+            !restored) {
+          Log(LogLevel::kError, "the state cannot be restored", {{"why", restored.error().message}});
+          std::_Exit(1);
+        }
+        leads_ = true;
+      });
+    };
+    callbacks.lost = [] {
+      // Another replica may lead by now: nothing that was begun may go on.
+      Log(LogLevel::kError, "the lease is lost; this replica ends");
+      std::_Exit(1);
+    };
+    auto side = KubernetesSide::Create(std::move(kubernetes), std::move(callbacks));
+    if (!side) return side.error();
+    kubernetes_ = std::move(*side);
+    cluster_ = &kubernetes_->jobs();
+    cluster_name_ = kubernetes_->server();
+    return Ok{};
+  }
+
+  void Post(const std::string& gpu_type, Event event) {
+    OnEngine([gpu_type, event = std::move(event)](Service& service) {
+      service.Deliver(gpu_type, event, WallNow());
+    });
+  }
+  void Notice(const JobNotice& notice) {
+    OnEngine([notice](Service& service) { service.Notice(notice, WallNow()); });
+  }
+
+  // What a replica says that does not lead.
+  void StandBy(const HttpRequest& request, HttpReply& reply) const {
+    if (request.path == "/livez") return reply.Send(TextResponse("ok\n"));
+    if (request.path == "/readyz") return reply.Send(TextResponse("standby\n"));
+    const std::string leader = kubernetes_->Leader();
+    reply.Send(ErrorResponse(503, "unavailable",
+                             leader.empty() ? std::string("no replica leads yet; try again in a moment")
+                                            : fmt::format("this replica stands by; {} leads", leader)));
+  }
+
   static HttpConfig HttpFor(const ServerConfig& config) {
     HttpConfig http;
     for (int i = 0; i < 3; ++i) {
@@ -170,12 +262,15 @@ class ServerParts final : public Server {
     return http;
   }
 
-  std::string url_, token_path_;
+  std::string url_, token_path_, progress_url_, cluster_name_;
   std::vector<int> ports_;
   std::unique_ptr<Database> database_;
   std::unique_ptr<Metrics> metrics_;
   std::unique_ptr<EventHub> events_;
-  std::unique_ptr<LocalCluster> cluster_;
+  std::unique_ptr<LocalCluster> local_;         // one of the two
+  std::unique_ptr<KubernetesSide> kubernetes_;  //
+  JobCluster* cluster_ = nullptr;               // it
+  std::atomic<bool> leads_{false};              // requests are answered
   std::unique_ptr<Service> service_;
   std::unique_ptr<Engine> engine_;
   std::unique_ptr<Routes> routes_;

@@ -4,10 +4,12 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "api/http.h"
+#include "service/kubernetes_side.h"
 #include "service/service.h"
 
 namespace voda {
@@ -23,6 +25,10 @@ struct ServerConfig {
   bool no_auth = false;
   std::vector<std::string> hosts;  // further names under which clients reach it
   ServiceConfig service;
+  std::optional<KubernetesConfig> kubernetes;  // else jobs are processes of this machine
+  // Kubernetes: a port for progress reports alone, without TLS; 0 and an address: any that is free.
+  std::string progress_address;
+  int progress_port = 0;
 };
 
 class Server {
@@ -31,7 +37,8 @@ class Server {
   virtual ~Server() = default;  // stops answering; jobs go on
   virtual const std::string& url() const = 0;
   virtual const std::vector<int>& ports() const = 0;
-  virtual const std::string& token_path() const = 0;
+  virtual const std::string& token_path() const = 0;  // empty: callers are those of Kubernetes
+  virtual const std::string& cluster() const = 0;     // "local", or the API server's address
 };
 
 bool IsLoopback(const std::string& address);

@@ -23,7 +23,7 @@ double WallNow() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
-Service::Service(ServiceConfig config, Database& database, LocalCluster& cluster, EventHub& events,
+Service::Service(ServiceConfig config, Database& database, JobCluster& cluster, EventHub& events,
                  Metrics& metrics)
     : config_(std::move(config)),
       database_(database),
@@ -32,6 +32,8 @@ Service::Service(ServiceConfig config, Database& database, LocalCluster& cluster
       metrics_(metrics) {}
 
 double Service::Step(double now) {
+  if (!restored_) return now + kStoreRetryEvery;
+
   // 1. What the tasks wrote becomes durable and takes effect.
   Settle();
 
@@ -88,7 +90,7 @@ void Service::Settle() {
   const auto began = std::chrono::steady_clock::now();
   Database& database = Writing();
   for (const std::int64_t id : dirty_) {
-    if (const auto at = jobs_.find(id); at != jobs_.end()) {
+    if (const auto at = jobs_.find(id); at != jobs_.end() && id > 0) {
       if (const Lane* lane = FindLane(at->second.record.gpu_type)) Account(at->second, *lane);
       database.UpdateJob(at->second.record);
     }
@@ -144,7 +146,9 @@ void Service::Prune(double now) {
     for (const std::int64_t id : gone) {
       const auto at = jobs_.find(id);
       if (at == jobs_.end()) continue;
-      by_name_.erase(at->second.record.name);
+      // Another job may have the name by now.
+      const auto named = by_name_.find(at->second.record.name);
+      if (named != by_name_.end() && named->second == id) by_name_.erase(named);
       jobs_.erase(at);
       cluster_.EraseJob(id);
     }

@@ -18,14 +18,14 @@
 #include <vector>
 
 #include "api/event_hub.h"
+#include "base/refusal.h"
+#include "cluster/job_cluster.h"
 #include "core/scheduler.h"
 #include "estimate/collector.h"
-#include "local/local_cluster.h"
 #include "metrics/metrics.h"
 #include "policy/registry.h"
 #include "service/csv_progress.h"
 #include "service/progress.h"
-#include "service/refusal.h"
 #include "service/timed_policy.h"
 #include "spec/job_spec.h"
 #include "store/database.h"
@@ -57,6 +57,7 @@ struct ServiceConfig {
   PolicyMaker make_policy;  // of the flag; requests get the built-in ones only
   Retention retention;
   std::string jobs_folder;  // DATA/jobs
+  std::string csv_folder;   // of a cluster that keeps jobs: FOLDER/NAMESPACE/NAME.csv; empty: none
   std::string version;
 };
 
@@ -73,6 +74,7 @@ struct JobEntry {
 // The scheduler of one GPU type and what belongs to it.
 struct Lane {
   std::string gpu_type;
+  std::unique_ptr<Cluster> port;  // the scheduler's
   std::unique_ptr<Scheduler> scheduler;
   const TimedPolicy* policy = nullptr;  // the scheduler's
   std::string algorithm;
@@ -97,14 +99,19 @@ struct Changes {
 class Service {
  public:
   // Everything given outlives the service.
-  Service(ServiceConfig config, Database& database, LocalCluster& cluster, EventHub& events,
-          Metrics& metrics);
+  Service(ServiceConfig config, Database& database, JobCluster& cluster, EventHub& events, Metrics& metrics);
   Service(const Service&) = delete;
   Service& operator=(const Service&) = delete;
 
+  // What a cluster that keeps jobs has at the start.
+  struct World {
+    std::map<std::string, std::string> settings;
+    std::vector<std::pair<std::string, Event>> nodes;  // by GPU type
+    std::vector<FoundJob> jobs;
+  };
   // Before the first Step: nodes, settings, history, and the jobs of an earlier run with what still runs of
   // them.
-  Status Restore(double now);
+  Status Restore(double now, const World& world = {});
 
   // After the tasks of a batch: commits, runs rounds, looks after what is periodic. Returns when to come back
   // at the latest.
@@ -138,7 +145,10 @@ class Service {
 
   // ---- Events of the cluster.
   void Deliver(const std::string& gpu_type, const Event& event, double now);
-  void Notice(const LocalNotice& notice, double now);
+  void Notice(const JobNotice& notice, double now);
+  // A job that the cluster keeps has come, or its object is gone.
+  void Found(FoundJob found, double now);
+  void Gone(const std::string& job, double now);
 
   // ---- Views, as JSON of docs/API.md.
   const JobEntry* Find(std::string_view name) const;
@@ -172,7 +182,7 @@ class Service {
   const std::string& store_error() const { return store_error_; }
   EventHub& events() { return events_; }
   Metrics& metrics() { return metrics_; }
-  LocalCluster& cluster() { return cluster_; }
+  JobCluster& cluster() { return cluster_; }
   Database& database() { return database_; }
 
  private:
@@ -200,18 +210,26 @@ class Service {
   const Lane* FindLane(const std::string& gpu_type) const;
   void Handle(Lane& lane, const Event& event, double now);
   void Follow(Lane& lane, const std::string& job, const std::vector<NodeIndex>& before, double now);
+  void SayChange(const JobEntry& job, std::string_view direction, std::size_t from,
+                 const std::string& reason);
   void CollectEnded(Lane& lane, double now);
   void Finish(Lane& lane, JobEntry& job, const EndedJob& ended, double now);
   void Advance(Lane& lane, double now);
   // A job stalls from the moment it is told to change; it says itself when it goes on.
   void BeginStalls(Lane& lane, double now);
   void Account(JobEntry& job, const Lane& lane);
+  // What an action makes of a job's record goes with the write that carries it out.
+  class NotingPort;
+  void NoteBefore(const Action& action, const Lane& lane);
   void Publish(const std::string& type, const Lane& lane, const std::string& job,
                const std::string& fields = {});
   void TellScheduler(Lane& lane, const NodeEntry& node, bool added, double now);
 
   // jobs.cc: submission and changes.
   Answer<std::vector<JobRecord>> Admit(const std::vector<JobSpec>& specs, double now);
+  Answer<JobRecord> RecordFor(const JobSpec& spec, double now) const;
+  void Insert(std::vector<JobRecord> records, std::vector<JobSpec> specs,
+              const std::optional<Idempotency>& idempotency, double now, const Done& done);
   void Start(std::int64_t id, const JobRecord& record, JobSpec spec, double now);
   Job JobFor(const Lane& lane, const JobRecord& record, const JobSpec& spec) const;
   Answer<JobEntry*> Active(const std::string& name);
@@ -226,17 +244,30 @@ class Service {
                 Collector::Mean mean);
   double RemainingWork(const Lane& lane, const JobRecord& record) const;
 
+  // restore.cc
   Status RestoreJob(JobRecord record, double now);
+  void Resume(JobRecord record, JobSpec spec, double now);
+  std::string CsvPath(const JobRecord& record) const;
+
+  // found.cc: jobs and nodes of a cluster that keeps them itself.
+  bool MakeRoom(const FoundJob& found);
+  void Welcome(JobRecord record, const FoundJob& found, double now);
+  void FollowNode(const std::string& gpu_type, const Event& event);
+  void LoseAbsent(JobRecord record, double now);
 
   ServiceConfig config_;
   Database& database_;
-  LocalCluster& cluster_;
+  JobCluster& cluster_;
   EventHub& events_;
   Metrics& metrics_;
 
   std::map<std::string, Lane> lanes_;
   std::map<std::int64_t, JobEntry> jobs_;
   std::unordered_map<std::string, std::int64_t> by_name_;  // with names that are being accepted
+  std::map<std::string, JobRecord> absent_;                // of an earlier run, their objects not found yet
+  std::map<std::string, std::vector<std::function<void()>>> accepting_;  // idempotency keys: who asked again
+  std::set<std::string> gone_early_;  // objects that were deleted while they were being taken in
+  std::int64_t unstored_ = 0;         // ids below 0, of jobs that the store could not take
   std::map<std::string, NodeEntry> nodes_;
   std::map<std::string, std::string> settings_;
 
@@ -245,6 +276,7 @@ class Service {
   std::set<std::int64_t> dirty_;                         // jobs whose record is to be written
   std::vector<std::function<void(Database&)>> pending_;  // further writes that nobody waits for
   std::string store_error_;
+  bool restored_ = false;
   double started_ = 0;
   std::uint64_t lagged_told_ = 0;  // streams, to the metrics
   double retry_store_at_ = 0;

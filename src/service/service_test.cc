@@ -18,10 +18,9 @@ namespace voda {
 namespace {
 
 // Carries every action out when it is asked for outcomes; remembers what runs, as a machine would.
-class ObedientCluster final : public LocalCluster {
+class ObedientCluster final : public JobCluster {
  public:
-  void AddNode(const std::string&, std::vector<int>) override {}
-  std::vector<std::string> AddJob(const LocalJob& job, bool known) override {
+  std::vector<std::string> AddJob(const ClusterJob& job, bool known) override {
     return known ? running[job.name] : std::vector<std::string>();
   }
   void ForgetJob(const std::string& name) override {
@@ -29,13 +28,11 @@ class ObedientCluster final : public LocalCluster {
     forgotten.push_back(name);
   }
   void EraseJob(std::int64_t) override {}
-  void Run() override {}
   Cluster& PortFor(const std::string& gpu_type) override {
     auto& port = ports_[gpu_type];
     if (!port) port = std::make_unique<Port>(*this, gpu_type);
     return *port;
   }
-  std::vector<std::string> LogFiles(std::int64_t, int) const override { return {}; }
   int Failures(const std::string&) const override { return 0; }
 
   std::map<std::string, std::vector<std::string>> running;  // job -> node of each worker

@@ -9,6 +9,7 @@
 #include "codec/json.h"
 #include "spec/path.h"
 #include "spec/quantity.h"
+#include "spec/settings.h"
 
 namespace voda::spec {
 
@@ -32,7 +33,7 @@ bool EnvName(std::string_view name) {
          std::all_of(name.begin(), name.end(), [](char c) { return c > ' ' && c <= '~' && c != '='; });
 }
 
-void ReadEnvironment(const Field& field, Container& container) {
+void ReadEnvironment(const Field& field, RunAs run_as, Container& container) {
   std::vector<std::string> elsewhere;
   for (const Field& entry : field.Items()) {
     if (!entry.present()) entry.Fail("null is no variable; give name and value, or remove it");
@@ -47,7 +48,8 @@ void ReadEnvironment(const Field& field, Container& container) {
     const Field value = entry.At("value");
     if (entry.At("valueFrom").present()) {
       if (value.present()) value.Fail("given beside valueFrom; keep one of them");
-      elsewhere.push_back(MemberPath("", *text));
+      // A container has it all the same; Voda's own settings are wanted before there is one.
+      if (run_as == RunAs::kProcesses || IsSetting(*text)) elsewhere.push_back(MemberPath("", *text));
       continue;
     }
     container.env.push_back({*text, value.Text().value_or("")});
@@ -129,11 +131,12 @@ void CheckExpansion(const Field& field, Replica& replica) {
   }
 }
 
-void CheckRuns(const Field& field, const Container& container) {
+void CheckRuns(const Field& field, RunAs run_as, const Container& container) {
   if (!container.command.empty()) {
     if (container.command[0].empty()) field.At("command").Fail("the program's name is empty; give one");
     return;
   }
+  if (run_as == RunAs::kContainers) return;
   if (container.args.empty()) {
     field.At("command").Fail(
         "missing; give the command line: what the image would run by itself is not known here");
@@ -148,7 +151,7 @@ void CheckRuns(const Field& field, const Container& container) {
 
 }  // namespace
 
-void ReadContainer(const Field& field, bool runs, Replica& replica) {
+void ReadContainer(const Field& field, const ReplicaRules& rules, Replica& replica) {
   if (!field.present()) field.Fail("null is no container; give name, image and command");
   for (const auto& [key, member] : field.Members()) {
     if (In(kReadFields, key)) continue;
@@ -163,10 +166,10 @@ void ReadContainer(const Field& field, bool runs, Replica& replica) {
   container.working_dir = field.At("workingDir").Text().value_or("");
   const Field env = field.At("env");
   replica.env_path = env.path();
-  ReadEnvironment(env, container);
+  ReadEnvironment(env, rules.run_as, container);
   ReadResources(field.At("resources"), replica);
   CheckExpansion(field, replica);
-  if (runs) CheckRuns(field, container);
+  if (rules.runs) CheckRuns(field, rules.run_as, container);
 }
 
 }  // namespace voda::spec

@@ -6,7 +6,7 @@
 
 namespace voda::spec {
 
-// `runs`: its process is started, so something to run must be given.
-void ReadContainer(const Field& field, bool runs, Replica& replica);
+// Of a process that is started, something to run must be given.
+void ReadContainer(const Field& field, const ReplicaRules& rules, Replica& replica);
 
 }  // namespace voda::spec

@@ -21,9 +21,9 @@ void Report::Fail(std::string_view path, std::string_view message) {
   error_ = path.empty() ? std::string(message) : fmt::format("{}: {}", path, message);
 }
 
-std::vector<std::string> Report::Warnings() const {
+std::vector<std::string> Report::Warnings(RunAs run_as) const {
   std::vector<std::string> warnings = warnings_;
-  if (ignored_.empty()) return warnings;
+  if (ignored_.empty() || run_as == RunAs::kContainers) return warnings;
   std::string names;
   std::size_t listed = 0;
   for (const std::string& name : ignored_) {

@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "spec/job_spec.h"
 #include "spec/value.h"
 
 namespace voda::spec {
@@ -25,8 +26,8 @@ class Report {
 
   bool ok() const { return error_.empty(); }
   const std::string& error() const { return error_; }
-  // The warnings, and one more that lists what is ignored.
-  std::vector<std::string> Warnings() const;
+  // The warnings, and one more that lists what is ignored where there are no containers.
+  std::vector<std::string> Warnings(RunAs run_as) const;
 
  private:
   std::string error_;

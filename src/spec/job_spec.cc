@@ -103,7 +103,7 @@ void CheckNameLength(const Field& metadata, const JobSpec& job) {
       QuotedBrief(job.name), length, longest));
 }
 
-Result<JobSpec> ReadJob(const Value& value, const std::string& path, const SpecLimits& limits) {
+Result<JobSpec> ReadJob(const Value& value, const std::string& path, const SpecLimits& limits, RunAs run_as) {
   Report report;
   JobSpec job;
   const Field root(&value, path, report);
@@ -120,9 +120,9 @@ Result<JobSpec> ReadJob(const Value& value, const std::string& path, const SpecL
   if (!body.present()) body.Fail("missing");
   if (report.ok()) {
     if (job.kind == JobKind::kMpiJob) {
-      ReadMpiJob(body, job);
+      ReadMpiJob(body, run_as, job);
     } else {
-      ReadPyTorchJob(body, job);
+      ReadPyTorchJob(body, run_as, job);
     }
   }
   spec::ReadAnnotations(metadata.At("annotations"), job);
@@ -133,7 +133,7 @@ Result<JobSpec> ReadJob(const Value& value, const std::string& path, const SpecL
     return Error{fmt::format("{} bytes as JSON, the limit is {}; keep data in files", job.document.size(),
                              limits.bytes)};
   }
-  job.warnings = report.Warnings();
+  job.warnings = report.Warnings(run_as);
   return job;
 }
 
@@ -143,9 +143,9 @@ bool IsList(const Value& value) {
 }
 
 // The jobs of one document: itself, or the items of a list.
-Status ReadInto(const Value& document, const SpecLimits& limits, std::vector<JobSpec>& jobs) {
+Status ReadInto(const Value& document, const SpecLimits& limits, RunAs run_as, std::vector<JobSpec>& jobs) {
   if (!IsList(document)) {
-    auto job = ReadJob(document, "", limits);
+    auto job = ReadJob(document, "", limits, run_as);
     if (!job) return job.error();
     jobs.push_back(*std::move(job));
     return Ok{};
@@ -160,7 +160,7 @@ Status ReadInto(const Value& document, const SpecLimits& limits, std::vector<Job
     if (static_cast<int>(jobs.size()) >= limits.documents) {
       return Error{fmt::format("items: more than {} jobs; submit them in parts", limits.documents)};
     }
-    auto job = ReadJob(*items->items[i], spec::ItemPath("items", i), limits);
+    auto job = ReadJob(*items->items[i], spec::ItemPath("items", i), limits, run_as);
     if (!job) return job.error();
     jobs.push_back(*std::move(job));
   }
@@ -173,14 +173,14 @@ std::string_view Name(JobKind kind) {
   return kind == JobKind::kMpiJob ? "MPIJob" : "PyTorchJob";
 }
 
-Result<std::vector<JobSpec>> ParseJobs(std::string_view text, const SpecLimits& limits) {
+Result<std::vector<JobSpec>> ParseJobs(std::string_view text, const SpecLimits& limits, RunAs run_as) {
   auto documents = spec::ReadDocuments(text, limits);
   if (!documents) return documents.error();
   std::vector<JobSpec> jobs;
   for (std::size_t i = 0; i < documents->size(); ++i) {
     const Value& document = *(*documents)[i];
     if (document.kind == Value::Kind::kNull) continue;
-    if (const Status read = ReadInto(document, limits, jobs); !read) {
+    if (const Status read = ReadInto(document, limits, run_as, jobs); !read) {
       if (documents->size() == 1) return read.error();
       return Error{fmt::format("document {}: {}", i + 1, read.error().message)};
     }

@@ -1,5 +1,6 @@
-// JobSpec: what Voda takes from the YAML or JSON of an MPIJob or PyTorchJob, checked in full. The same on
-// every cluster: which GPU types exist, or whether containers do, is decided by whoever accepts the job.
+// JobSpec: what Voda takes from the YAML or JSON of an MPIJob or PyTorchJob, checked in full. Whether there
+// are containers is for the caller to say (RunAs); which GPU types exist is decided by whoever accepts the
+// job.
 #pragma once
 
 #include <cstdint>
@@ -80,9 +81,15 @@ struct SpecLimits {
   int documents = 100;
 };
 
+// What becomes of a job's containers. As processes of one machine they need a command line, since nobody
+// reads the image, and most of a pod's fields are ignored, with a warning. As containers, images know their
+// commands and every field has its effect.
+enum class RunAs : std::uint8_t { kProcesses, kContainers };
+
 // One JobSpec for each document. An error names the document where there are several, the field
 // (`spec.mpiReplicaSpecs.Worker.replicas`), the value and the fix.
-Result<std::vector<JobSpec>> ParseJobs(std::string_view text, const SpecLimits& limits = {});
+Result<std::vector<JobSpec>> ParseJobs(std::string_view text, const SpecLimits& limits = {},
+                                       RunAs run_as = RunAs::kProcesses);
 
 // "$(VAR)" and "$$" as Kubernetes expands them: unknown names stay as they are, and so do references past
 // what a process can be given (128 KiB a string, 1 MiB in all).

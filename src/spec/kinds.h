@@ -8,8 +8,8 @@
 
 namespace voda::spec {
 
-void ReadMpiJob(const Field& field, JobSpec& spec);
-void ReadPyTorchJob(const Field& field, JobSpec& spec);
+void ReadMpiJob(const Field& field, RunAs run_as, JobSpec& spec);
+void ReadPyTorchJob(const Field& field, RunAs run_as, JobSpec& spec);
 
 // What the kinds have in common.
 // spec.runPolicy; some versions hold its fields in `spec` itself.

@@ -29,7 +29,7 @@ bool Mentions(const Container& container, std::string_view word) {
 
 }  // namespace
 
-void ReadMpiJob(const Field& field, JobSpec& spec) {
+void ReadMpiJob(const Field& field, RunAs run_as, JobSpec& spec) {
   Report& report = field.report();
   const bool v1 = spec.api_version == "kubeflow.org/v1";
   if (v1) {
@@ -54,6 +54,7 @@ void ReadMpiJob(const Field& field, JobSpec& spec) {
   const Field main_container = field.At("mainContainer");
   const std::string main_name = main_container.Text().value_or("");
   ReplicaRules rules;
+  rules.run_as = run_as;
   rules.containers = {main_name.empty() ? std::string_view("mpi") : std::string_view(main_name)};
   rules.first_container = main_name.empty();
   rules.all_restart_policies = v1;

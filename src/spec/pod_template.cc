@@ -68,13 +68,15 @@ std::optional<Field> ChooseContainer(const Field& field, const ReplicaRules& rul
                            containers.size(), fmt::join(rules.containers, " or ")));
     return std::nullopt;
   }
+  const Field& container = containers[static_cast<std::size_t>(chosen - names.begin())];
+  if (rules.run_as == RunAs::kContainers) return container;
   std::vector<std::string> others;
   for (auto name = names.begin(); name != names.end(); ++name) {
     if (name != chosen) others.push_back(QuotedBrief(*name));
   }
   field.report().Warn(fmt::format("{}: only the container {} is run; its sidecars {} are ignored.",
                                   field.path(), QuotedBrief(*chosen), fmt::join(others, ", ")));
-  return containers[static_cast<std::size_t>(chosen - names.begin())];
+  return container;
 }
 
 void ReadGpuType(const Field& selector, Replica& replica) {
@@ -116,7 +118,7 @@ void ReadPod(const Field& pod, const ReplicaRules& rules, Replica& replica) {
     replica.restart_policy = policy;
   }
   if (const auto container = ChooseContainer(pod.At("containers"), rules)) {
-    ReadContainer(*container, rules.runs, replica);
+    ReadContainer(*container, rules, replica);
   }
 }
 

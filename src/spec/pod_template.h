@@ -13,7 +13,8 @@
 namespace voda::spec {
 
 struct ReplicaRules {
-  bool runs = true;                          // its process is started, so its command must be known
+  RunAs run_as = RunAs::kProcesses;
+  bool runs = true;                          // it is what trains, and not a host for others
   std::vector<std::string_view> containers;  // which one of several to take; the first that is there
   bool first_container = false;              // else the first, else it is an error
   bool all_restart_policies = true;          // Always and ExitCode too

@@ -73,7 +73,7 @@ void ReadBackend(const Field& field, JobSpec& spec) {
   }
 }
 
-void ReadElasticPolicy(const Field& policy, Sizes& sizes, JobSpec& spec) {
+void ReadElasticPolicy(const Field& policy, RunAs run_as, Sizes& sizes, JobSpec& spec) {
   Report& report = policy.report();
   policy.OnlyKnown(kElasticFields);
   Prefer(ReadWorkers(policy.At("minReplicas")), sizes.min, report);
@@ -88,8 +88,9 @@ void ReadElasticPolicy(const Field& policy, Sizes& sizes, JobSpec& spec) {
     if (policy.At(name).present()) report.Ignore(fmt::format("elasticPolicy.{}", name));
   }
   if (policy.At("metrics").present()) {
-    report.Warn(fmt::format("{}.metrics asks for an autoscaler beside Voda; it is ignored, remove it.",
-                            policy.path()));
+    report.Warn(fmt::format(
+        "{}.metrics asks for an autoscaler beside Voda; {}, remove it.", policy.path(),
+        run_as == RunAs::kContainers ? "the two would contend for the job's size" : "it is ignored"));
   }
 }
 
@@ -130,7 +131,7 @@ void MakeRigid(const Sizes& sizes, const Replica& worker, JobSpec& spec, Report&
 
 }  // namespace
 
-void ReadPyTorchJob(const Field& field, JobSpec& spec) {
+void ReadPyTorchJob(const Field& field, RunAs run_as, JobSpec& spec) {
   Report& report = field.report();
   field.OnlyKnown(kFields);
   const Field replicas = field.At("pytorchReplicaSpecs");
@@ -138,6 +139,7 @@ void ReadPyTorchJob(const Field& field, JobSpec& spec) {
   replicas.OnlyKnown(kReplicaTypes);
 
   ReplicaRules rules;
+  rules.run_as = run_as;
   rules.containers = {kContainer};
   Replica worker = ReadReplica(replicas.At("Worker"), rules);
   Replica master = ReadReplica(replicas.At("Master"), rules);
@@ -152,7 +154,7 @@ void ReadPyTorchJob(const Field& field, JobSpec& spec) {
   ReadSettings(source, spec, report);
   Sizes sizes = ReadSizes(source, 1, report);
   const Field policy = field.At("elasticPolicy");
-  ReadElasticPolicy(policy, sizes, spec);
+  ReadElasticPolicy(policy, run_as, sizes, spec);
   ReadProcesses(field, policy, spec);
   if (master.present) {
     MakeRigid(sizes, worker, spec, report);
@@ -165,8 +167,9 @@ void ReadPyTorchJob(const Field& field, JobSpec& spec) {
   spec.grace_seconds = source.grace_seconds.value_or(spec.grace_seconds);
 
   if (master.gpus && *master.gpus != spec.gpus_per_worker) {
-    report.Warn(fmt::format("{} asks for {} GPUs and a worker for {}; each gets {}.", master.path,
-                            *master.gpus, spec.gpus_per_worker, spec.gpus_per_worker));
+    report.Warn(fmt::format("{} asks for {} GPUs and a worker for {}; each {} {}.", master.path, *master.gpus,
+                            spec.gpus_per_worker, run_as == RunAs::kContainers ? "is counted as" : "gets",
+                            spec.gpus_per_worker));
   }
   if (spec.min < spec.max && spec.max_restarts && *spec.max_restarts < kFewRestarts) {
     report.Warn(

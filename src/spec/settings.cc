@@ -23,6 +23,8 @@ constexpr std::string_view kCategory = "vodascheduler/category";
 constexpr std::string_view kPriority = "vodascheduler/priority";
 constexpr std::string_view kPreemptible = "vodascheduler/preemptible";
 constexpr std::array<std::string_view, 3> kAnnotations = {kCategory, kPriority, kPreemptible};
+constexpr std::array<std::string_view, 8> kVariables = {
+    "NUM_PROC", "NP", "MIN_NUM_PROC", "MIN_NP", "MAX_NUM_PROC", "MAX_NP", "EPOCHS", "JOB_PRIORITY"};
 constexpr int kMostEpochs = 1'000'000'000;
 
 std::optional<std::int64_t> ParseWhole(std::string_view text, std::int64_t lo, std::int64_t hi,
@@ -126,6 +128,10 @@ void DecideSizes(const Sizes& sizes, const Replica& workers, JobSpec& spec, Repo
   }
   spec.min = min ? min->value : spec.num;
   spec.max = max ? max->value : spec.num;
+}
+
+bool IsSetting(std::string_view variable) {
+  return std::find(kVariables.begin(), kVariables.end(), variable) != kVariables.end();
 }
 
 void ReadSettings(const Replica& source, JobSpec& spec, Report& report) {

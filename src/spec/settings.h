@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "spec/field.h"
 #include "spec/job_spec.h"
@@ -27,6 +28,9 @@ Sizes ReadSizes(const Replica& source, int slots, Report& report);
 
 // min, num and max of the job: num is Worker.replicas where it is not set, min and max are num.
 void DecideSizes(const Sizes& sizes, const Replica& workers, JobSpec& spec, Report& report);
+
+// Whether it is the name of a variable that decides a job's size, priority or epochs.
+bool IsSetting(std::string_view variable);
 
 // EPOCHS, JOB_PRIORITY, JOB_NAME.
 void ReadSettings(const Replica& source, JobSpec& spec, Report& report);

@@ -127,6 +127,10 @@ class SqliteDatabase final : public Database {
     }
   }
 
+  void RenameJob(std::int64_t job, const std::string& name) override {
+    Write("UPDATE jobs SET name = ? WHERE id = ?", name, job);
+  }
+
   void AddSize(std::int64_t job, const SizeRecord& size) override {
     Write(
         "INSERT INTO sizes (job, number, time, round, before, after, reason, cause) VALUES "

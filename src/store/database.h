@@ -121,6 +121,7 @@ class Database {
   // The job's new id, 0 where it failed; ids ascend and are never used again.
   virtual std::int64_t InsertJob(const JobRecord& job) = 0;
   virtual void UpdateJob(const JobRecord& job) = 0;  // all but document, token and name; it must exist
+  virtual void RenameJob(std::int64_t job, const std::string& name) = 0;
   virtual void AddSize(std::int64_t job, const SizeRecord& size) = 0;
   virtual void AddRound(const RoundRecord& round) = 0;
   virtual void PutNode(const NodeRecord& node) = 0;

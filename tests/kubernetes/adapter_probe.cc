@@ -76,11 +76,16 @@ void Order(KubeflowCluster& cluster, std::istream& words) {
   cluster.PortFor("a100").Execute(action, nodes);
 }
 
+const ManifestSettings kSettings{.progress_url = "http://127.0.0.1:1/progress",
+                                 .token = "secret",
+                                 .gpu_type = "a100",
+                                 .gates = true,
+                                 .state = {}};
+
 void Create(kube::Transport& transport, std::istream& words) {
   std::string file;
   std::string name;
-  ManifestSettings settings{
-      .progress_url = "http://127.0.0.1:1/progress", .token = "secret", .gpu_type = "", .gates = true};
+  ManifestSettings settings = kSettings;
   words >> file >> name >> settings.gpu_type;
   std::stringstream text;
   text << std::ifstream(file).rdbuf();
@@ -113,7 +118,13 @@ int Main(int argc, char** argv) {
     Say(fmt::format("seen {} {} {}", JobId(job), job.suspended ? "suspended" : "running", job.replicas));
   };
   callbacks.gone = [](const std::string& job) { Say("gone " + job); };
-  callbacks.synced = [] { Say("synced"); };
+  callbacks.synced = [](const std::vector<NodeBook::Change>& nodes) {
+    for (const NodeBook::Change& change : nodes) std::visit(Sayer(), change.event);
+    Say("synced");
+  };
+  callbacks.failed = [](const std::string& job, const std::string&, const std::string& message, int) {
+    Say(fmt::format("failed {} {}", job, message));
+  };
   callbacks.may_write = [] { return true; };
   {
     const auto cluster = KubeflowCluster::Create(**transport, counters, options, callbacks);
@@ -129,7 +140,10 @@ int Main(int argc, char** argv) {
         std::string type;
         bool whole = false;
         words >> job >> type >> whole;
-        cluster->Manage(job, type, whole);
+        ManagedJob managed{
+            .name = job, .gpu_type = type, .whole = whole, .settings = kSettings, .believed = {}};
+        (*transport)->RunAndWait([&] { managed.believed = cluster->Held(job); });
+        cluster->Manage(std::move(managed));
       } else if (command == "order") {
         Order(*cluster, words);
       } else if (command == "held") {

@@ -1,13 +1,15 @@
 """The two images that real nodes need, written as archives without a registry: `pause`, a program that waits, and
 `worker`, which is a few files of /etc and busybox. Pods mount the host's /usr, so what Debian has installed runs in
 them; the image's own /usr is there for pods that do not."""
-import hashlib
-import io
-import json
 import os
+import sys
 import tarfile
 
-from processes import run
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "tools"))
+
+import make_image  # noqa: E402
+from make_image import Layer  # noqa: E402
+from processes import run  # noqa: E402
 
 PAUSE = "voda.test/pause:1"
 WORKER = "voda.test/worker:1"
@@ -54,38 +56,8 @@ LINKS = {"bin": "usr/bin", "lib": "usr/lib", "lib64": "usr/lib64", "sbin": "usr/
 COMMANDS = ["cat", "echo", "env", "false", "hostname", "ls", "sh", "sleep", "true"]  # that busybox is without /usr
 
 
-class Layer:
-    """A tar archive that is the same whenever it is made."""
-
-    def __init__(self):
-        self._buffer = io.BytesIO()
-        self._tar = tarfile.open(fileobj=self._buffer, mode="w", format=tarfile.GNU_FORMAT)
-
-    def add(self, name, content=b"", kind=tarfile.REGTYPE, mode=0o644, target=""):
-        entry = tarfile.TarInfo(name)
-        entry.type, entry.mode, entry.linkname, entry.size = kind, mode, target, len(content)
-        self._tar.addfile(entry, io.BytesIO(content))
-
-    def bytes(self):
-        self._tar.close()
-        return self._buffer.getvalue()
-
-
 def archive(path, name, layer, command):
-    """Writes what `docker save` would."""
-    digest = hashlib.sha256(layer).hexdigest()
-    config = json.dumps({
-        "architecture": run("dpkg", "--print-architecture").stdout.strip(), "os": "linux",
-        "config": {"Cmd": command, "Env": ["PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"]},
-        "rootfs": {"type": "layers", "diff_ids": ["sha256:" + digest]},
-    }).encode()
-    config_name = hashlib.sha256(config).hexdigest() + ".json"
-    manifest = json.dumps([{"Config": config_name, "RepoTags": [name], "Layers": [digest + ".tar"]}]).encode()
-    image = Layer()
-    for file, content in ((config_name, config), (digest + ".tar", layer), ("manifest.json", manifest)):
-        image.add(file, content)
-    with open(path, "wb") as file:
-        file.write(image.bytes())
+    make_image.archive(path, name, layer.bytes(), {"Cmd": command, "Env": ["PATH=" + make_image.PATH]})
     return path
 
 
@@ -97,7 +69,7 @@ def pause(folder):
     layer = Layer()
     with open(program, "rb") as file:
         layer.add("pause", file.read(), mode=0o755)
-    return archive(os.path.join(folder, "pause.tar"), PAUSE, layer.bytes(), ["/pause"])
+    return archive(os.path.join(folder, "pause.tar"), PAUSE, layer, ["/pause"])
 
 
 def worker(folder):
@@ -116,4 +88,4 @@ def worker(folder):
         layer.add("opt/busybox", file.read(), mode=0o755)
     for name in COMMANDS:
         layer.add("usr/bin/" + name, kind=tarfile.SYMTYPE, target="/opt/busybox")
-    return archive(os.path.join(folder, "worker.tar"), WORKER, layer.bytes(), ["/bin/sleep", "3600"])
+    return archive(os.path.join(folder, "worker.tar"), WORKER, layer, ["/bin/sleep", "3600"])

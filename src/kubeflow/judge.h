@@ -1,0 +1,27 @@
+// Judge: whether a job's object is Voda's to schedule, and how the service is told of it. Pure.
+#pragma once
+
+#include <cstdint>
+#include <set>
+#include <string>
+
+#include "cluster/job_cluster.h"
+#include "kubeflow/objects.h"
+
+namespace voda::kubeflow {
+
+struct Judgement {
+  enum class Verdict : std::uint8_t {
+    kNotOurs,    // it does not opt in
+    kLeftAlone,  // it does, and yet belongs to somebody else; `why`
+    kFound,      // the service decides; `why` where it is to refuse
+  } verdict = Verdict::kNotOurs;
+  std::string why;
+  FoundJob found;  // without its refusal and its workers
+};
+
+// `allowed` are rules for pod templates that need not hold (spec/template_rules.h). They are asked of jobs
+// that were never started.
+Judgement Judge(const JobObject& job, const std::set<std::string, std::less<>>& allowed);
+
+}  // namespace voda::kubeflow

@@ -1,0 +1,102 @@
+#include "service/permissions.h"
+
+#include <algorithm>
+#include <set>
+#include <tuple>
+
+namespace voda {
+
+namespace {
+
+using kubeflow::Permission;
+
+Permission OfJobs(std::string verb, std::string_view kind, std::string name_space, std::string name) {
+  return {.verb = std::move(verb),
+          .group = "kubeflow.org",
+          .resource = kind == "MPIJob" ? "mpijobs" : "pytorchjobs",
+          .subresource = {},
+          .name_space = std::move(name_space),
+          .name = std::move(name),
+          .path = {}};
+}
+
+std::vector<Permission> OfKinds(const std::string& verb, const std::string& kind,
+                                const std::string& name_space, const std::string& name) {
+  if (!kind.empty()) return {OfJobs(verb, kind, name_space, name)};
+  return {OfJobs(verb, "MPIJob", name_space, name), OfJobs(verb, "PyTorchJob", name_space, name)};
+}
+
+// What a request about one job does to its object.
+std::string VerbOf(std::string_view method, std::string_view pattern) {
+  if (method == "DELETE") return "delete";
+  if (method == "PATCH" || pattern.ends_with("/hold") || pattern.ends_with("/resume")) return "patch";
+  return "get";
+}
+
+}  // namespace
+
+std::vector<Permission> PermissionsFor(const PermissionQuestion& question, const kube::ObjectKey& settings) {
+  const std::string_view pattern = question.pattern;
+  const bool reads = question.method == "GET" || question.method == "HEAD";
+  if (!question.job.empty()) {
+    const auto slash = question.job.find('/');
+    const std::string name_space = question.job.substr(0, slash);
+    const std::string name = slash == std::string::npos ? std::string() : question.job.substr(slash + 1);
+    if (pattern.ends_with("/logs")) {
+      return {{.verb = "get",
+               .group = {},
+               .resource = "pods",
+               .subresource = "log",
+               .name_space = name_space,
+               .name = {},
+               .path = {}}};
+    }
+    return OfKinds(VerbOf(question.method, pattern), question.kind, name_space, name);
+  }
+  if (pattern == "/metrics") {
+    return {{.verb = "get",
+             .group = {},
+             .resource = {},
+             .subresource = {},
+             .name_space = {},
+             .name = {},
+             .path = "/metrics"}};
+  }
+  if (pattern.starts_with("/api/v1/nodes")) {
+    return {{.verb = reads ? "list" : "update",
+             .group = {},
+             .resource = "nodes",
+             .subresource = {},
+             .name_space = {},
+             .name = {},
+             .path = {}}};
+  }
+  const bool sets = question.method == "PUT" &&
+                    (pattern == "/api/v1/settings" || pattern == "/algorithm" || pattern == "/ratelimit");
+  if (sets) {
+    return {{.verb = "update",
+             .group = {},
+             .resource = "configmaps",
+             .subresource = {},
+             .name_space = settings.name_space,
+             .name = settings.name,
+             .path = {}}};
+  }
+  // These name jobs of all who have any.
+  static const std::set<std::string_view> kLists = {"/api/v1/jobs", "/api/v1/plan", "/api/v1/rounds",
+                                                    "/api/v1/events", "/training"};
+  if (reads && kLists.contains(pattern)) return OfKinds("list", {}, question.name_space, {});
+  return {};  // what is computed from the request alone, and what says nothing of anybody
+}
+
+std::vector<Permission> PermissionsToCreate(const std::vector<JobSpec>& specs) {
+  std::set<std::pair<std::string, std::string>> asked;
+  std::vector<Permission> needed;
+  for (const JobSpec& spec : specs) {
+    if (asked.emplace(Name(spec.kind), spec.name_space).second)
+      needed.push_back(OfJobs("create", Name(spec.kind), spec.name_space, {}));
+  }
+  return needed;
+}
+
+}  // namespace voda
