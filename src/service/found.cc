@@ -109,6 +109,7 @@ void Service::Gone(const std::string& name, double now) {
   Lane& lane = *FindLane(job->second.record.gpu_type);
   // Its pods go with it; until they have, the cluster counts their GPUs as taken.
   Handle(lane, WorkersObserved{name, {}}, now);
+  Account(job->second, lane);  // it ran until now; the scheduler forgets it with the next event
   Handle(lane, JobDeleted{name}, now);
 }
 

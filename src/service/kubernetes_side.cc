@@ -116,7 +116,6 @@ class Side final : public KubernetesSide {
   }
 
   void Lead() {
-    Log(LogLevel::kInfo, "leading", {{"lease", config_.lease.name_space + "/" + config_.lease.name}});
     Label("leader");
     jobs_->Start();
   }
