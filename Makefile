@@ -5,7 +5,7 @@ JOBS ?= $(shell nproc)
 export CTEST_OUTPUT_ON_FAILURE = 1
 step = @printf '== %s, %s\n' "$$(date +%T)" "$(1)"
 
-.PHONY: all demo check test test-full test-kubernetes bench image cluster-up cluster-down format lint clean help
+.PHONY: all demo check test test-full test-kubernetes bench bench-kubernetes image cluster-up cluster-down format lint clean help
 all: build/release/voda  ## the release binary, build/release/voda
 
 help:  ## this list
@@ -53,6 +53,11 @@ test-kubernetes: tests-built  ## the Kubernetes client and adapter on a real con
 	@cmake --build build/release --target kube_probe adapter_probe -j $(JOBS) -- --quiet
 	@for suite in "cluster_test -k Played" client_test adapter_test; do \
 	  set -- $$suite; echo "== $$suite"; /usr/bin/python3 -W ignore tests/kubernetes/$$1.py "$${@:2}"; done
+
+bench-kubernetes: all  ## Voda beside Kueue on a real control plane, and on 1,000 played nodes; prints tables
+	@tools/bootstrap.sh kubernetes
+	@VODA_BINARY=$(CURDIR)/build/release/voda /usr/bin/python3 -W ignore bench/kubernetes/kueue_bench.py
+	@VODA_BINARY=$(CURDIR)/build/release/voda /usr/bin/python3 -W ignore bench/kubernetes/scale_bench.py
 
 image: all  ## a small container image, build/voda-image.tar, made without a container engine
 	@tools/make_image.py

@@ -36,6 +36,7 @@ void AddPlan(CLI::App& app);
 void AddSimulate(CLI::App& app);
 void AddAlgorithms(CLI::App& app);
 void AddDoctor(CLI::App& app);
+void AddRelease(CLI::App& app);
 void AddCompletion(CLI::App& app);
 
 }  // namespace voda

@@ -50,9 +50,12 @@ std::string RandomKey() {
   return key;
 }
 
-ApiAnswer Submit(Session& session, const std::string& text, bool dry_run) {
+ApiAnswer Submit(Session& session, const std::string& text, bool dry_run, const std::string& name_space) {
+  std::string query = dry_run ? "?dry_run=true" : "";
+  if (!name_space.empty())
+    query += fmt::format("{}namespace={}", query.empty() ? "?" : "&", UrlEscape(name_space));
   const ClientRequest request{.method = "POST",
-                              .path = dry_run ? "/api/v1/jobs?dry_run=true" : "/api/v1/jobs",
+                              .path = "/api/v1/jobs" + query,
                               .body = text,
                               .content_type = "application/yaml",
                               .headers = {"Idempotency-Key: " + RandomKey()}};
@@ -93,7 +96,7 @@ void RunCreate(const CreateArgs& args) {
   }
   JsonValue::Array all;
   for (std::size_t i = 0; i < texts.size(); ++i) {
-    const ApiAnswer answer = Submit(session, texts[i], args.dry_run);
+    const ApiAnswer answer = Submit(session, texts[i], args.dry_run, args.connect.name_space);
     if (!answer.ok()) {
       session.Report(answer, args.files[i] == "-" ? "stdin" : args.files[i]);
       if (answer.trouble == Trouble::kUnreachable || answer.trouble == Trouble::kUnauthorized) break;
@@ -129,6 +132,7 @@ void AddCreate(CLI::App& app) {
       ->allow_extra_args(false);
   command->add_flag("--dry-run", args->dry_run, "validate and plan, keep nothing");
   AddOutputFlag(*command, args->output, "json|yaml|name");
+  AddNamespaceFlag(*command, args->connect.name_space);
   AddConnectFlags(*command, args->connect);
   command->footer(kFooter);
   command->callback([args] { RunCreate(*args); });

@@ -166,6 +166,7 @@ void AddDescribe(CLI::App& app) {
     const auto args = std::make_shared<Args>();
     command->add_option("names", args->names, "which")->required()->type_name(jobs ? "JOB" : "NODE");
     AddOutputFlag(*command, args->output, "json|yaml");
+    if (jobs) AddNamespaceFlag(*command, args->connect.name_space, &args->names);
     AddConnectFlags(*command, args->connect);
     command->callback([args, jobs] { Run(*args, jobs); });
   }

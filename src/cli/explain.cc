@@ -90,6 +90,7 @@ void AddExplain(CLI::App& app) {
   const auto args = std::make_shared<Args>();
   command->add_option("name", args->name, "the job")->required()->type_name("JOB");
   AddOutputFlag(*command, args->output, "json|yaml");
+  AddNamespaceFlag(*command, args->connect.name_space, args->name);
   AddConnectFlags(*command, args->connect);
   command->callback([args] { Run(*args); });
 }

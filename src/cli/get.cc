@@ -207,6 +207,7 @@ void AddGetJobs(CLI::App& get) {
   command->add_option("--limit", args->limit, "only the newest N")
       ->type_name("N")
       ->check(CLI::PositiveNumber);
+  AddNamespaceFlag(*command, args->filter.name_space, &args->names);
   AddConnectFlags(*command, args->connect);
   command->footer(kJobsFooter);
   command->callback([args] { RunJobs(*args); });

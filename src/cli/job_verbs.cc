@@ -56,6 +56,7 @@ void AddJobVerbs(CLI::App& app) {
     auto* command = app.add_subcommand(verb.name, verb.help)->group("Jobs");
     const auto args = std::make_shared<Args>();
     command->add_option("names", args->names, "the jobs")->required()->type_name("JOB");
+    AddNamespaceFlag(*command, args->connect.name_space, &args->names);
     AddConnectFlags(*command, args->connect);
     command->callback([args, &verb] { Run(verb, *args); });
   }

@@ -37,7 +37,8 @@ void AddKubernetesFlags(CLI::App& command, KubernetesArgs& args) {
   add(args.resources, "--resource",
       "TYPE=NAME: what nodes of a GPU type offer, where it is not nvidia.com/gpu", "TYPE=NAME")
       ->allow_extra_args(false);
-  add(args.steering, "--steering", "how workers get to their nodes: gates (scheduling gates) or off", "HOW")
+  add(args.steering, "--steering", "how workers get to their nodes: gates, taints (see deploy/taints) or off",
+      "HOW")
       ->capture_default_str();
   add(args.mpi_version, "--mpi-version", "of MPIJobs: v2beta1 (mpi-operator) or v1 (training operator)",
       "VERSION")
@@ -79,10 +80,14 @@ Result<KubernetesConfig> ReadKubernetesArgs(const KubernetesArgs& args) {
     }
     config.jobs.cluster.nodes.resources[resource.substr(0, equals)] = resource.substr(equals + 1);
   }
-  if (args.steering != "gates" && args.steering != "off") {
-    return Error{fmt::format("--steering {}: is neither gates nor off", args.steering)};
+  using kubeflow::Steering;
+  const std::map<std::string, Steering> ways = {
+      {"gates", Steering::kGates}, {"taints", Steering::kTaints}, {"off", Steering::kOff}};
+  const auto way = ways.find(args.steering);
+  if (way == ways.end()) {
+    return Error{fmt::format("--steering {}: is none of gates, taints, off", args.steering)};
   }
-  config.jobs.gates = args.steering == "gates";
+  config.jobs.cluster.steering = way->second;
   if (args.mpi_version != "v2beta1" && args.mpi_version != "v1") {
     return Error{fmt::format("--mpi-version {}: is neither v2beta1 nor v1", args.mpi_version)};
   }

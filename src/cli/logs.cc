@@ -56,6 +56,7 @@ void AddLogs(CLI::App& app) {
   command->add_option("--tail", args->tail, "only the last N lines")
       ->type_name("N")
       ->check(CLI::NonNegativeNumber);
+  AddNamespaceFlag(*command, args->connect.name_space, args->name);
   AddConnectFlags(*command, args->connect);
   command->footer(kFooter);
   command->callback([args] { Run(*args); });

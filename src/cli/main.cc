@@ -53,6 +53,7 @@ int main(int argc, char** argv) {
   voda::AddPlan(app);
   voda::AddSimulate(app);
   voda::AddAlgorithms(app);
+  voda::AddRelease(app);
   voda::AddDoctor(app);
   voda::AddCompletion(app);
   app.get_subcommand("up")->group("Server");

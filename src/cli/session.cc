@@ -29,6 +29,33 @@ void AddConnectFlags(CLI::App& command, ConnectFlags& flags) {
       ->group("Connection");
 }
 
+namespace {
+
+void Qualify(const std::string& name_space, std::string& name) {
+  if (!name_space.empty() && name.find('/') == name.npos) name = name_space + "/" + name;
+}
+
+void AddNamespaceOption(CLI::App& command, std::string& name_space) {
+  command.add_option("-n,--namespace", name_space, "of jobs on Kubernetes; else VODA_NAMESPACE")
+      ->type_name("NAME")
+      ->envname("VODA_NAMESPACE");
+}
+
+}  // namespace
+
+void AddNamespaceFlag(CLI::App& command, std::string& name_space, std::vector<std::string>* names) {
+  AddNamespaceOption(command, name_space);
+  command.parse_complete_callback([&name_space, names] {
+    if (names == nullptr) return;
+    for (std::string& name : *names) Qualify(name_space, name);
+  });
+}
+
+void AddNamespaceFlag(CLI::App& command, std::string& name_space, std::string& name) {
+  AddNamespaceOption(command, name_space);
+  command.parse_complete_callback([&name_space, &name] { Qualify(name_space, name); });
+}
+
 CLI::Option* AddOutputFlag(CLI::App& command, std::string& output, const std::string& formats) {
   std::vector<std::string> known;
   for (std::size_t at = 0; at <= formats.size();) {

@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "client/api.h"
 #include "client/config.h"
@@ -19,6 +20,11 @@ namespace voda {
 
 // --server, --token-file, --data, --ca-file and --insecure. `flags` must outlive the parsing.
 void AddConnectFlags(CLI::App& command, ConnectFlags& flags);
+
+// -n, else VODA_NAMESPACE: jobs that are named without a namespace are of this one. `names` gets them back as
+// NAMESPACE/NAME before the command runs.
+void AddNamespaceFlag(CLI::App& command, std::string& name_space, std::vector<std::string>* names = nullptr);
+void AddNamespaceFlag(CLI::App& command, std::string& name_space, std::string& name);
 
 // -o of commands that print one or more objects; "" is the command's own format.
 CLI::Option* AddOutputFlag(CLI::App& command, std::string& output, const std::string& formats);

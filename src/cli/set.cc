@@ -106,6 +106,7 @@ void AddSet(CLI::App& app) {
     const auto [command, args] = add("priority", "priority of a job", &SetPriority);
     command->add_option("job", args->name, "the job")->required()->type_name("JOB");
     command->add_option("priority", args->priority, "a whole number")->required()->type_name("N");
+    AddNamespaceFlag(*command, args->connect.name_space, args->name);
   }
   {
     const auto [command, args] = add("size", "fewest, requested and most workers of a job", &SetSize);
@@ -113,6 +114,7 @@ void AddSet(CLI::App& app) {
     command->add_option("--min", args->min, "fewest workers")->type_name("N")->check(CLI::PositiveNumber);
     command->add_option("--num", args->num, "requested workers")->type_name("N")->check(CLI::PositiveNumber);
     command->add_option("--max", args->max, "most workers")->type_name("N")->check(CLI::PositiveNumber);
+    AddNamespaceFlag(*command, args->connect.name_space, args->name);
   }
 }
 

@@ -153,6 +153,7 @@ void AddWait(CLI::App& app) {
       ->check(CLI::IsMember({"running", "completed", "failed", "canceled", "ended"}).description(""));
   command->add_option("--timeout", args->timeout, "give up after this long, such as 10m")
       ->type_name("DURATION");
+  AddNamespaceFlag(*command, args->connect.name_space, &args->names);
   AddConnectFlags(*command, args->connect);
   command->footer(kFooter);
   command->callback([args] { Run(*args); });

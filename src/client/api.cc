@@ -102,6 +102,7 @@ std::string JobQuery::Query() const {
   add("status", list);
   add("gpu_type", UrlEscape(gpu_type));
   add("category", UrlEscape(category));
+  add("namespace", UrlEscape(name_space));
   return query;
 }
 
@@ -109,7 +110,8 @@ bool JobQuery::Matches(const JsonValue& job) const {
   const std::string& status = job["status"].Text();
   return (statuses.empty() || std::find(statuses.begin(), statuses.end(), status) != statuses.end()) &&
          (gpu_type.empty() || job["gpu_type"].Text() == gpu_type) &&
-         (category.empty() || job["category"].Text() == category);
+         (category.empty() || job["category"].Text() == category) &&
+         (name_space.empty() || job["name"].Text().starts_with(name_space + "/"));
 }
 
 ApiAnswer ListJobs(HttpClient& http, const JobQuery& filter) {

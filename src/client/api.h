@@ -43,6 +43,7 @@ struct JobQuery {
   std::vector<std::string> statuses;  // any of them; empty: all
   std::string gpu_type;
   std::string category;
+  std::string name_space;
 
   std::string Query() const;  // "" or "status=…&…"
   bool Matches(const JsonValue& job) const;

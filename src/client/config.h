@@ -23,7 +23,8 @@ struct ConnectFlags {
   std::string token_file;
   std::string data;
   std::string ca_file;
-  bool insecure = false;  // a token over plain http to another machine
+  bool insecure = false;   // a token over plain http to another machine
+  std::string name_space;  // of jobs that are named without one
 };
 
 struct Connection {

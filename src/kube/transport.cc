@@ -24,7 +24,15 @@ namespace voda::kube {
 namespace {
 
 constexpr Duration kLongestSleep{60'000};
-constexpr long kIdleConnections = 32;
+constexpr long kMoreConnections = 32;  // for watches and logs
+
+// libcurl counts connections that are in use too: with fewer, each that a request is done with is closed, and
+// the next request has to shake hands anew.
+long KeptConnections(const std::array<LaneLimits, kLanes>& lanes) {
+  long kept = kMoreConnections;
+  for (const LaneLimits& lane : lanes) kept += lane.in_flight;
+  return kept;
+}
 
 void InitCurlOnce() {
   static std::once_flag once;
@@ -50,7 +58,7 @@ class Transport::Impl {
         credentials_(
             std::make_unique<Credentials>(config, counters, [this] { Post([this] { Resume(); }); })) {
     VODA_CHECK(multi_ != nullptr);
-    curl_multi_setopt(multi_, CURLMOPT_MAXCONNECTS, kIdleConnections);
+    curl_multi_setopt(multi_, CURLMOPT_MAXCONNECTS, KeptConnections(options.lanes));
     curl_multi_setopt(multi_, CURLMOPT_PIPELINING, static_cast<long>(CURLPIPE_NOTHING));
     thread_ = std::thread([this] { Run(); });
   }

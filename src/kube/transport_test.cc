@@ -353,6 +353,23 @@ TEST_F(KubeTransport, ManyRequestsFromManyThreads) {
   EXPECT_LE(server.connections(), 16);
 }
 
+TEST_F(KubeTransport, KeepsAsManyConnectionsAsRequestsMayBeOut) {
+  TestServer server([&](const TestRequest&, Connection& to) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));  // so that all of them are in use
+    return to.Answer(200, "{}");
+  });
+  TransportOptions options;
+  options.lanes[static_cast<std::size_t>(Lane::kWrite)] = {.per_second = 0, .in_flight = 64};
+  const auto transport = Connect(server.Url(), counters, {}, options);
+  std::atomic<int> answered = 0;
+  for (int i = 0; i < 1000; ++i) {
+    transport->Send({.verb = Verb::kPatch, .path = "/", .body = "{}", .lane = Lane::kWrite},
+                    [&](const Reply& reply) { answered += reply.ok() ? 1 : 0; });
+  }
+  ASSERT_TRUE(Eventually([&] { return answered == 1000; }));
+  EXPECT_LE(server.connections(), 64);
+}
+
 TEST_F(KubeTransport, TimersRunInOrder) {
   const auto transport = Connect(DeadUrl(), counters);
   std::promise<void> done;

@@ -4,15 +4,19 @@
 
 #include <algorithm>
 #include <chrono>
+#include <deque>
 #include <set>
 #include <utility>
 
+#include "base/log.h"
 #include "kube/reflector.h"
 #include "kubeflow/job_driver.h"
 
 namespace voda::kubeflow {
 
 namespace {
+
+constexpr int kWritesAtOnce = 256;  // more than are sent at once, so that none of those slots is idle
 
 std::string IdOf(const std::string& name_space, const std::string& name) {
   return name_space + "/" + name;
@@ -27,9 +31,14 @@ class Driven final : public KubeflowCluster, public DriverHost {
     nodes_ = std::make_unique<kube::TypedReflector<NodeObject>>(io, counters, Options(kNodes, ""), DecodeNode,
                                                                 node_handler_);
     for (const std::string& name_space : namespaces) {
-      pods_.push_back({kPods, name_space,
-                       std::make_unique<kube::TypedReflector<PodObject>>(
-                           io, counters, Options(kPods, name_space), DecodePod, pod_handler_)});
+      pods_.push_back(
+          {kPods, name_space,
+           std::make_unique<kube::TypedReflector<PodObject>>(
+               io, counters, Options(kPods, name_space),
+               [steering = config_.steering](const kube::ObjectHead& head, std::string_view json) {
+                 return DecodePod(steering, head, json);
+               },
+               pod_handler_)});
       for (const JobKind kind : {JobKind::kMpiJob, JobKind::kPyTorchJob}) {
         const kube::Resource resource =
             JobResource(kind, kind == JobKind::kMpiJob ? config_.mpi_version : std::string("v1"));
@@ -70,7 +79,12 @@ class Driven final : public KubeflowCluster, public DriverHost {
         return at->second->Change(std::move(job));
       // Made and told at once: what changed since the scheduler was told is news to it.
       drivers_[name] = std::make_unique<JobDriver>(*this, std::move(job));
-      for (const PodObject* pod : PodsOf(name)) book_.RemoveForeign(pod->head.uid);
+      if (const JobObject* object = FindJob(name);
+          object != nullptr && object->end != JobObject::End::kNone) {
+        ended_.insert(name);
+      } else {
+        for (const PodObject* pod : PodsOf(name)) book_.RemoveForeign(pod->head.uid);
+      }
       LookAtNodes();
       Stir(name);
     });
@@ -170,6 +184,17 @@ class Driven final : public KubeflowCluster, public DriverHost {
   void PutNode(const NodeObject& node) {
     book_.Put(node);
     LookAtNodes();
+    if (config_.steering == Steering::kTaints && waiting_ == 0) Taint(node);
+  }
+  // Ours are kept for those whom we let in.
+  void Taint(const NodeObject& node) {
+    if (node.gpu_type.empty() || node.tainted || node.deleting || !callbacks_.may_write()) return;
+    io_.Send(TaintRequest(node), [name = node.head.name](const kube::Reply& reply) {
+      if (reply.ok() || reply.error->reason == kube::Reason::kConflict ||
+          reply.error->reason == kube::Reason::kInvalid)
+        return;  // its next change brings us here again
+      Log(LogLevel::kWarn, "node not tainted", {{"node", name}, {"why", reply.error->Text()}});
+    });
   }
   void GoneNode(const NodeObject& node) {
     book_.Remove(node.head.name);
@@ -180,7 +205,7 @@ class Driven final : public KubeflowCluster, public DriverHost {
     const std::string job = pod.job.empty() ? std::string() : IdOf(pod.head.name_space, pod.job);
     if (!job.empty()) pods_of_[job].insert({pod.head.name_space, pod.head.name});
     if (waiting_ > 0 || claimed_.contains(job)) return;
-    if (drivers_.contains(job)) return Stir(job);
+    if (drivers_.contains(job) && !ended_.contains(job)) return Stir(job);
     book_.PutForeign(pod);
     LookAtNodes();
   }
@@ -208,13 +233,14 @@ class Driven final : public KubeflowCluster, public DriverHost {
     if (const auto at = drivers_.find(id); at != drivers_.end())
       at->second->Abandon("its object was deleted");
     LetGo(id);
-    callbacks_.gone(id);
+    callbacks_.gone(id, NodeChanges());
   }
 
   // Its pods are not Voda's any more; they hold their GPUs until they are gone.
   void LetGo(const std::string& job) {
     drivers_.erase(job);
     claimed_.erase(job);
+    ended_.erase(job);
     for (const PodObject* pod : PodsOf(job)) book_.PutForeign(*pod);
     LookAtNodes();
   }
@@ -243,6 +269,9 @@ class Driven final : public KubeflowCluster, public DriverHost {
                std::tie(b->created, b->head.name_space, b->head.name);
       });
       for (const JobObject* job : jobs) callbacks_.seen(*job);
+      if (config_.steering == Steering::kTaints) {
+        for (const auto& [key, node] : nodes_->objects()) Taint(node);
+      }
       std::optional<double> next;
       callbacks_.synced(book_.Changes(WallSeconds(), next));
       LookAtNodes();
@@ -264,18 +293,21 @@ class Driven final : public KubeflowCluster, public DriverHost {
     if (waiting_ > 0 || std::exchange(nodes_stirred_, true)) return;
     OnIo([this] {
       nodes_stirred_ = false;
-      const double now = WallSeconds();
-      std::optional<double> next;
-      for (NodeBook::Change& change : book_.Changes(now, next))
+      for (NodeBook::Change& change : NodeChanges())
         callbacks_.post(change.gpu_type, std::move(change.event));
-      if (!next) return;
-      io_.Cancel(node_timer_);
-      const auto delay =
-          std::chrono::duration_cast<kube::Duration>(std::chrono::duration<double>(*next - now));
-      node_timer_ = io_.After(delay + kube::Duration(1), [this, alive = alive_] {
-        if (*alive) LookAtNodes();
-      });
     });
+  }
+  std::vector<NodeBook::Change> NodeChanges() {
+    const double now = WallSeconds();
+    std::optional<double> next;
+    std::vector<NodeBook::Change> changes = book_.Changes(now, next);
+    if (!next) return changes;
+    io_.Cancel(node_timer_);
+    const auto delay = std::chrono::duration_cast<kube::Duration>(std::chrono::duration<double>(*next - now));
+    node_timer_ = io_.After(delay + kube::Duration(1), [this, alive = alive_] {
+      if (*alive) LookAtNodes();
+    });
+    return changes;
   }
 
   double WallSeconds() const { return std::chrono::duration<double>(io_.Wall().time_since_epoch()).count(); }
@@ -283,6 +315,25 @@ class Driven final : public KubeflowCluster, public DriverHost {
   // ---- DriverHost
   kube::Io& io() override { return io_; }
   bool MayWrite() override { return callbacks_.may_write(); }
+  bool MaySend(const std::string& job) override {
+    if (writing_ < kWritesAtOnce) return true;
+    if (in_line_.insert(job).second) line_.push_back(job);
+    return false;
+  }
+  void SendWrite(kube::Request request, kube::Io::Done done) override {
+    ++writing_;
+    io_.Send(std::move(request), [this, alive = alive_, done = std::move(done)](kube::Reply reply) {
+      if (!*alive) return;
+      --writing_;
+      done(std::move(reply));
+      while (writing_ < kWritesAtOnce && !line_.empty()) {
+        const std::string next = std::move(line_.front());
+        line_.pop_front();
+        in_line_.erase(next);
+        if (const auto at = drivers_.find(next); at != drivers_.end()) at->second->Turn();
+      }
+    });
+  }
   bool HasSeen(const kube::Resource& resource, const std::string& name_space,
                const std::string& version) const override {
     const auto covers = [&](const auto& watched) {
@@ -325,6 +376,11 @@ class Driven final : public KubeflowCluster, public DriverHost {
   void Post(const std::string& gpu_type, Event event) override {
     callbacks_.post(gpu_type, std::move(event));
   }
+  void Ended(const std::string& job, const std::string& gpu_type, Event event) override {
+    ended_.insert(job);
+    for (const PodObject* pod : PodsOf(job)) book_.PutForeign(*pod);
+    callbacks_.ended(gpu_type, std::move(event), NodeChanges());
+  }
   void Failed(const std::string& job, const std::string& gpu_type, const std::string& message,
               int failures) override {
     callbacks_.failed(job, gpu_type, message, failures);
@@ -342,10 +398,14 @@ class Driven final : public KubeflowCluster, public DriverHost {
   std::vector<Watched<JobObject>> jobs_;  // two, for two kinds
   std::size_t waiting_ = 0;               // for their first lists
   std::set<std::string> claimed_;         // taken in by an earlier run, not managed yet
+  std::set<std::string> ended_;           // managed, but their pods are not Voda's any more
   std::map<std::string, std::set<kube::ObjectKey>> pods_of_;
   std::map<std::string, std::unique_ptr<JobDriver>> drivers_;
   std::map<std::string, std::unique_ptr<Port>> ports_;
   std::set<std::string> stirred_;
+  int writing_ = 0;                // writes of jobs that are not answered
+  std::deque<std::string> line_;   // jobs that wait for their turn to write
+  std::set<std::string> in_line_;  // the same
   bool nodes_stirred_ = false;
   kube::Io::Ticket node_timer_ = kube::Io::Ticket::kNone;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);

@@ -26,6 +26,7 @@ struct ClusterConfig {
   std::vector<std::string> namespaces;  // empty: all
   std::string mpi_version = "v2beta1";  // v1 with the training operator alone
   NodeRules nodes;
+  Steering steering = Steering::kGates;
   std::uint64_t seed = 1;
 };
 
@@ -40,9 +41,12 @@ class KubeflowCluster {
   // All are called on the I/O thread and must not block.
   struct Callbacks {
     std::function<void(const std::string& gpu_type, Event event)> post;
+    // A job has ended, or its object is gone; and what its pods still hold of the nodes. Nothing may be
+    // decided between the two.
+    std::function<void(const std::string& gpu_type, Event event, std::vector<NodeBook::Change> nodes)> ended;
+    std::function<void(const std::string& job, std::vector<NodeBook::Change> nodes)> gone;
     // A job that is not managed: at the start, when it comes and when it changes.
     std::function<void(const JobObject& job)> seen;
-    std::function<void(const std::string& job)> gone;
     // Everything there is at the start: these nodes, and jobs that were told of before. Nothing else is told
     // earlier.
     std::function<void(std::vector<NodeBook::Change> nodes)> synced;

@@ -17,6 +17,7 @@ constexpr kube::Duration kQuiet{100};          // so long the watch shows nothin
 constexpr kube::Duration kMostQuiet{1000};     // what an order waits for that
 constexpr kube::Duration kUntilHandled{2000};  // and for an operator that may not run at all
 constexpr kube::Duration kLongest{30'000};
+constexpr kube::Duration kGiveUp{300'000};  // so long the scheduler waits for an outcome
 constexpr int kHostTries = 120;
 constexpr kube::Duration kHostsEvery{500};
 
@@ -47,8 +48,9 @@ void JobDriver::Change(ManagedJob job) {
 }
 
 void JobDriver::Abandon(const std::string& why) {
-  for (const Queued& queued : std::exchange(orders_, {}))
-    host_.Post(queued.gpu_type, ActionFailed{queued.order.id, why});
+  if (const auto left = std::exchange(order_, {})) {
+    host_.Post(left->gpu_type, ActionFailed{left->order.id, why});
+  }
 }
 
 JobDriver::~JobDriver() {
@@ -57,7 +59,7 @@ JobDriver::~JobDriver() {
 }
 
 void JobDriver::Execute(Order order, const std::string& gpu_type) {
-  orders_.push_back({std::move(order), gpu_type, host_.io().Now()});
+  order_ = {std::move(order), gpu_type, host_.io().Now()};
   Advance();
 }
 
@@ -66,30 +68,44 @@ void JobDriver::Changed() {
   Advance();
 }
 
-bool JobDriver::OperatorBusy(const JobObject& job) const {
+kube::Duration JobDriver::OperatorNeeds(const JobObject& job) const {
   const kube::TimePoint now = host_.io().Now();
-  const kube::Duration waited = now - orders_.front().begun;
-  if (!job.handled) return waited < kUntilHandled;
-  return now - changed_ < kQuiet && waited < kMostQuiet;
+  const kube::Duration waited = now - order_->begun;
+  if (job.handled) return std::min(kQuiet - (now - changed_), kMostQuiet - waited);
+  // An object that is older had its time before the order, or before we came. Its age is known to a second,
+  // by the server's clock: one that differs makes this wait shorter or longer, and nothing wrong.
+  const auto created =
+      std::chrono::duration_cast<kube::Duration>(std::chrono::duration<double>(job.created + 1));
+  const auto wall = std::chrono::duration_cast<kube::Duration>(host_.io().Wall().time_since_epoch());
+  return kUntilHandled - std::max(waited, wall - created);
 }
 
 JobView JobDriver::View() const {
   const JobObject* job = host_.FindJob(job_);
   static const JobObject kNone;
-  return MakeView(job != nullptr ? *job : kNone, host_.PodsOf(job_), whole_);
+  JobView view = MakeView(job != nullptr ? *job : kNone, host_.PodsOf(job_), whole_);
+  view.nominal = settings_.steering == Steering::kOff;
+  return view;
 }
 
 std::vector<std::string> JobDriver::Held() const {
-  return Seats(View());
+  std::vector<std::string> seats = Seats(View());
+  if (settings_.steering == Steering::kOff) {
+    // The scheduler goes on with the nodes that it chose; what counts is how many there are.
+    for (std::size_t i = 0; i < std::min(seats.size(), believed_.size()); ++i) {
+      if (!seats[i].empty() && !believed_[i].empty()) seats[i] = believed_[i];
+    }
+  }
+  return seats;
 }
 
 std::string JobDriver::Waits() const {
-  if (orders_.empty()) return {};
+  if (!order_) return {};
   if (in_flight_ > 0) return fmt::format("{} writes to be answered", in_flight_);
   if (!awaited_.empty() || !removed_.empty()) {
     return fmt::format("{} writes to be seen", awaited_.size() + removed_.size());
   }
-  return NextStep(View(), orders_.front().order).why;
+  return NextStep(View(), order_->order).why;
 }
 
 // Whether the copies show everything that was written.
@@ -111,41 +127,54 @@ void JobDriver::Advance() {
   if (job == nullptr || ended_ || !Settled()) return;
   if (job->end != JobObject::End::kNone) {
     ended_ = true;
-    orders_.clear();
-    if (job->end == JobObject::End::kSucceeded) {
-      host_.Post(gpu_type_, JobCompleted{job_});
-    } else {
-      host_.Post(gpu_type_, JobFailed{job_, job->message});
-    }
+    order_.reset();
+    host_.Ended(job_, gpu_type_,
+                job->end == JobObject::End::kSucceeded ? Event(JobCompleted{job_})
+                                                       : Event(JobFailed{job_, job->message}));
     return;
   }
-  while (!orders_.empty()) {
-    const auto& [order, gpu_type, begun] = orders_.front();
-    const JobView view = View();
-    const StepResult step = NextStep(view, order);
-    if (step.state == StepResult::State::kDone) {
-      const bool resized = order.seats.size() != believed_.size();
-      believed_ = order.seats;
-      host_.Post(gpu_type, ActionDone{order.id});
-      if (resized && !order.seats.empty() && job->kind == JobKind::kMpiJob) {
-        FollowHosts(static_cast<int>(order.seats.size()), 0);
-      }
-      orders_.pop_front();
-      continue;
-    }
-    if (step.writes.empty()) return;
-    if (!host_.MayWrite()) return Again(kSoon);
-    const bool of_the_job = std::any_of(step.writes.begin(), step.writes.end(), [](const Write& write) {
-      return write.kind != Write::Kind::kPin && write.kind != Write::Kind::kDeletePod;
-    });
-    if (of_the_job && OperatorBusy(*job)) return Again(kQuiet);
-    for (const Write& write : step.writes) {
-      const bool repairs = write.kind == Write::Kind::kDeletePod && write.pod->over();
-      if (!repairs || !TooSoon(*write.pod)) Send(write, *job);
-    }
-    return;
-  }
+  if (order_ && !Pursue(*job)) return;
   Tell();
+}
+
+// Takes the order one step further. True: it is over.
+bool JobDriver::Pursue(const JobObject& job) {
+  const Order& order = order_->order;
+  const JobView view = View();
+  const StepResult step = NextStep(view, order);
+  if (step.state == StepResult::State::kDone) {
+    const bool resized = order.seats.size() != believed_.size();
+    believed_ = order.seats;
+    host_.Post(order_->gpu_type, ActionDone{order.id});
+    if (resized && !order.seats.empty() && job.kind == JobKind::kMpiJob) {
+      FollowHosts(static_cast<int>(order.seats.size()), 0);
+    }
+    order_.reset();
+    return true;
+  }
+  const kube::Duration waited = host_.io().Now() - order_->begun;
+  if (waited >= kGiveUp) {
+    // What came of it is told, so that the next plan can mend it.
+    Abandon(fmt::format("given up: {}", step.why));
+    return true;
+  }
+  Again(kGiveUp - waited);
+  if (step.writes.empty()) return false;
+  const bool of_the_job = std::any_of(step.writes.begin(), step.writes.end(), [](const Write& write) {
+    return write.kind != Write::Kind::kPin && write.kind != Write::Kind::kDeletePod;
+  });
+  const bool may_write = host_.MayWrite();
+  const kube::Duration needed = of_the_job ? OperatorNeeds(job) : kube::Duration(0);
+  if (!may_write || needed.count() > 0) {
+    Again(may_write ? needed : kSoon);
+    return false;
+  }
+  if (!host_.MaySend(job_)) return false;
+  for (const Write& write : step.writes) {
+    const bool repairs = write.kind == Write::Kind::kDeletePod && write.pod->over();
+    if (!repairs || !TooSoon(*write.pod)) Send(write, job);
+  }
+  return false;
 }
 
 bool JobDriver::TooSoon(const PodObject& failed) {
@@ -174,7 +203,7 @@ void JobDriver::Send(const Write& write, const JobObject& job) {
   const bool removes = write.kind == Write::Kind::kDeletePod;
   const bool of_pod = removes || write.kind == Write::Kind::kPin;
   const std::string uid = of_pod ? write.pod->head.uid : job.head.uid;
-  host_.io().Send(std::move(*request), [this, alive = alive_, resource = of_pod ? kPods : job.resource,
+  host_.SendWrite(std::move(*request), [this, alive = alive_, resource = of_pod ? kPods : job.resource,
                                         removes, uid](const kube::Reply& reply) {
     if (*alive) Answered(resource, removes, uid, reply);
   });
@@ -199,17 +228,17 @@ void JobDriver::Answered(const kube::Resource& resource, bool removes, const std
     if (!stale) {
       Log(LogLevel::kWarn, "write failed", {{"job", job_}, {"why", reply.error->Text()}});
     }
-    if (reason == kube::Reason::kForbidden && !orders_.empty()) {
-      host_.Post(orders_.front().gpu_type, ActionFailed{orders_.front().order.id, reply.error->message});
-      orders_.pop_front();
-    }
+    if (reason == kube::Reason::kForbidden) Abandon(reply.error->message);
     Again(Backoff(failures_++));
   }
   Advance();
 }
 
 void JobDriver::Again(kube::Duration delay) {
-  if (timer_ != kube::Io::Ticket::kNone) return;
+  const kube::TimePoint at = host_.io().Now() + delay;
+  if (timer_ != kube::Io::Ticket::kNone && timer_at_ <= at) return;
+  host_.io().Cancel(timer_);
+  timer_at_ = at;
   timer_ = host_.io().After(delay, [this, alive = alive_] {
     if (!*alive) return;
     timer_ = kube::Io::Ticket::kNone;

@@ -1,8 +1,7 @@
-// JobDriver: the orders of one job, one after the other. Keeps what is under way: writes that were sent, and
+// JobDriver: carries out the order of one job. Keeps what is under way: writes that were sent, and
 // versions that the watch has yet to show.
 #pragma once
 
-#include <deque>
 #include <functional>
 #include <map>
 #include <optional>
@@ -22,12 +21,21 @@ class DriverHost {
   virtual ~DriverHost() = default;
   virtual kube::Io& io() = 0;
   virtual bool MayWrite() = 0;
+  // Whether the job may send its writes now. If not, JobDriver::Turn is called when it may. A write that
+  // waits to be sent has a time limit and grows stale, so few wait and the others are made when their turn
+  // comes.
+  virtual bool MaySend(const std::string&) { return true; }
+  virtual void SendWrite(kube::Request request, kube::Io::Done done) {
+    io().Send(std::move(request), std::move(done));
+  }
   // Whether the copy of a resource has a write that was answered with this version.
   virtual bool HasSeen(const kube::Resource& resource, const std::string& name_space,
                        const std::string& version) const = 0;
   virtual const JobObject* FindJob(const std::string& job) const = 0;
   virtual std::vector<const PodObject*> PodsOf(const std::string& job) const = 0;
   virtual void Post(const std::string& gpu_type, Event event) = 0;
+  // The job has ended, as the event says: what its pods still hold is not Voda's any more.
+  virtual void Ended(const std::string& job, const std::string& gpu_type, Event event) = 0;
   // A worker has failed and is replaced.
   virtual void Failed(const std::string& job, const std::string& gpu_type, const std::string& message,
                       int failures) = 0;
@@ -50,6 +58,7 @@ class JobDriver {
   JobDriver(const JobDriver&) = delete;
   JobDriver& operator=(const JobDriver&) = delete;
 
+  // One order at a time: one that is still in hand is not wanted any more.
   void Execute(Order order, const std::string& gpu_type);
   // The job is described anew: what it was told before stays.
   void Change(ManagedJob job);
@@ -59,20 +68,22 @@ class JobDriver {
   void Abandon(const std::string& why);
   // The watch has shown something of the job.
   void Changed();
+  void Turn() { Advance(); }
   std::vector<std::string> Held() const;
   // What the order in hand waits for; empty: there is none.
   std::string Waits() const;
 
  private:
   void Advance();
+  bool Pursue(const JobObject& job);
   JobView View() const;
   bool Settled();
   void Send(const Write& write, const JobObject& job);
   void Answered(const kube::Resource& resource, bool removes, const std::string& uid,
                 const kube::Reply& reply);
-  // Whether its operator is at work on the job's object. A write that comes between makes its sync fail, and
-  // mpi-operator tries again only after a time that doubles with every event since.
-  bool OperatorBusy(const JobObject& job) const;
+  // How long its operator may still be at work on the job's object. A write that comes between makes its sync
+  // fail, and mpi-operator tries again only after a time that doubles with every event since.
+  kube::Duration OperatorNeeds(const JobObject& job) const;
   // Whether a worker that failed is to wait before it is replaced once more.
   bool TooSoon(const PodObject& failed);
   void Again(kube::Duration delay);
@@ -84,12 +95,12 @@ class JobDriver {
   std::string gpu_type_;
   bool whole_;
   ManifestSettings settings_;
-  struct Queued {
+  struct InHand {
     Order order;
     std::string gpu_type;
     kube::TimePoint begun;
   };
-  std::deque<Queued> orders_;
+  std::optional<InHand> order_;
   std::vector<std::string> believed_;  // what the scheduler takes the job to hold
   bool ended_ = false;                 // and told so
   kube::TimePoint changed_{};          // when the watch last showed something
@@ -104,6 +115,7 @@ class JobDriver {
   int failed_workers_ = 0;
   int failures_ = 0;  // writes in a row
   kube::Io::Ticket timer_ = kube::Io::Ticket::kNone;
+  kube::TimePoint timer_at_{};
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 

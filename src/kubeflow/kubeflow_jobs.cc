@@ -196,9 +196,10 @@ class Jobs final : public KubeflowJobs {
     KubeflowCluster::Callbacks callbacks;
     callbacks.post = callbacks_.post;
     callbacks.may_write = callbacks_.may_write;
-    callbacks.gone = [this](const std::string& job) {
+    callbacks.ended = callbacks_.ended;
+    callbacks.gone = [this](const std::string& job, std::vector<NodeBook::Change> nodes) {
       told_.erase(job);
-      callbacks_.gone(job);
+      callbacks_.gone(job, std::move(nodes));
     };
     callbacks.failed = [this](const std::string& job, const std::string& gpu_type, const std::string& message,
                               int failures) {
@@ -246,7 +247,7 @@ class Jobs final : public KubeflowJobs {
       settings.progress_url = fmt::format("{}/api/v1/jobs/{}/progress", config_.progress_url, job.name);
     settings.token = job.token;
     settings.gpu_type = job.gpu_type;
-    settings.gates = config_.gates;
+    settings.steering = config_.cluster.steering;
     settings.state = job.state;
     return settings;
   }
@@ -276,7 +277,7 @@ class Jobs final : public KubeflowJobs {
     }
     FoundJob& found = judgement.found;
     found.refusal = judgement.why;
-    found.workers_on = cluster_->Held(id);
+    if (found.end == FoundJob::End::kNone) found.workers_on = cluster_->Held(id);
     {
       const std::lock_guard lock(mutex_);
       held_[id] = found.workers_on;

@@ -22,7 +22,6 @@ namespace voda::kubeflow {
 struct JobsConfig {
   ClusterConfig cluster;
   std::string progress_url;  // base, as pods reach it; empty: jobs are not told where to report
-  bool gates = true;         // placement by scheduling gates
   std::set<std::string, std::less<>> allowed;  // of the rules for pod templates (spec/template_rules.h)
   kube::ObjectKey settings;                    // the ConfigMap with what was set at run time
   std::string instance;                        // who says what Events say
@@ -38,9 +37,11 @@ class KubeflowJobs : public JobCluster {
   // On the I/O thread; must not block.
   struct Callbacks {
     std::function<void(const std::string& gpu_type, Event event)> post;
+    // With what the pods of the job still hold of the nodes (KubeflowCluster::Callbacks).
+    std::function<void(const std::string& gpu_type, Event event, std::vector<NodeBook::Change> nodes)> ended;
+    std::function<void(const std::string& job, std::vector<NodeBook::Change> nodes)> gone;
     std::function<void(const JobNotice&)> notice;
     std::function<void(FoundJob)> found;
-    std::function<void(const std::string& job)> gone;
     std::function<void(World)> ready;                      // everything there is; the others come after it
     std::function<void(std::function<void()>)> on_engine;  // runs it on the engine's thread
     std::function<bool()> may_write;                       // we lead, with time left for a write

@@ -41,21 +41,33 @@ void SetVariable(Json& container, std::string_view name, const std::string& valu
   env.push_back({{"name", name}, {"value", value}});
 }
 
+// A launcher may run on any node: it holds no GPU.
+void Tolerate(Json& pod) {
+  Json& tolerations = List(pod, "tolerations");
+  for (const Json& toleration : tolerations) {
+    if (toleration.is_object() && toleration.value("key", "") == kTaint) return;
+  }
+  tolerations.push_back({{"key", kTaint}, {"operator", "Exists"}});
+}
+
 // One pod template: environment for all, place for those that hold GPUs.
 void Prepare(Json& replica, const std::string& name, bool worker, const ManifestSettings& settings) {
   Json& pod = Object(Object(replica, "template"), "spec");
   Json& containers = List(pod, "containers");
   if (!containers.empty() && containers[0].is_object()) {
     SetVariable(containers[0], "JOB_NAME", name);
-    if (!settings.progress_url.empty()) {
+    if (!settings.progress_url.empty())
       SetVariable(containers[0], "VODA_PROGRESS_URL", settings.progress_url);
-      SetVariable(containers[0], kTokenVariable, settings.token);
-    }
+    // It also says that the job was taken in, whether it is told where to report or not.
+    if (!settings.token.empty()) SetVariable(containers[0], kTokenVariable, settings.token);
   }
-  if (!worker) return;
+  if (!worker) {
+    if (settings.steering == Steering::kTaints) Tolerate(pod);
+    return;
+  }
   if (!settings.gpu_type.empty())
     Object(pod, "nodeSelector")[std::string(kAcceleratorLabel)] = settings.gpu_type;
-  if (!settings.gates) return;
+  if (settings.steering != Steering::kGates) return;
   Json& gates = List(pod, "schedulingGates");
   for (const Json& gate : gates) {
     if (gate.is_object() && gate.value("name", "") == kGate) return;

@@ -14,7 +14,7 @@ struct ManifestSettings {
   std::string progress_url;  // of this job; empty: none is told
   std::string token;
   std::string gpu_type;
-  bool gates = true;  // placement by scheduling gates
+  Steering steering = Steering::kGates;
   std::string state;  // for the annotation; empty: none
 };
 

@@ -23,7 +23,7 @@ spec:
 )";
 
 const ManifestSettings kSettings{
-    .progress_url = "http://voda/progress", .token = "secret", .gpu_type = "v100", .gates = true};
+    .progress_url = "http://voda/progress", .token = "secret", .gpu_type = "v100", .steering = Steering::kGates};
 
 JobObject Applied(const std::string& document) {
   JobObject job;
@@ -70,6 +70,14 @@ TEST(Manifest, AnAppliedJobGetsWhatItLacksInOnePatchAndThenNoMore) {
   kube::JsonPatch again;
   ASSERT_TRUE(AddAdoption(job, kSettings, again));
   EXPECT_TRUE(again.empty());
+}
+
+TEST(Manifest, TheTokenSaysThatAJobWasTakenInAlsoWhereNobodyReports) {
+  const auto specs = ParseJobs(kMpi);
+  ASSERT_TRUE(specs);
+  ManifestSettings settings = kSettings;
+  settings.progress_url.clear();
+  EXPECT_EQ(TokenOf(Applied(NewObject(specs->front(), "mnist", settings))), "secret");
 }
 
 TEST(Manifest, RubbishIsAnError) {

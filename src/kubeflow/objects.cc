@@ -187,7 +187,7 @@ Result<JobObject> DecodeJob(const kube::Resource& resource, JobKind kind, const 
   return job;
 }
 
-Result<PodObject> DecodePod(const kube::ObjectHead& head, std::string_view json) {
+Result<PodObject> DecodePod(Steering steering, const kube::ObjectHead& head, std::string_view json) {
   const auto parsed = Parse(Parser(), json);
   if (!parsed) return parsed.error();
   const dom::element& root = *parsed;
@@ -213,6 +213,12 @@ Result<PodObject> DecodePod(const kube::ObjectHead& head, std::string_view json)
   pod.pinned = Pinned(root);
   pod.gate = FindGate(root, "/spec/schedulingGates");
   pod.gated = pod.gate >= 0;
+  if (steering == Steering::kTaints && !pod.job.empty() && !pod.launcher) {
+    ForEach(root, "/spec/tolerations", [&](const dom::element& toleration) {
+      if (Text(toleration, "/key") == kTaint) pod.pinned = Text(toleration, "/value");
+    });
+    pod.gated = pod.gated || (pod.pinned.empty() && pod.node.empty());
+  }
   dom::element affinity;
   if (!root.at_pointer("/spec/affinity").get(affinity)) pod.affinity = simdjson::minify(affinity);
   pod.deleting = !Text(root, "/metadata/deletionTimestamp").empty();
@@ -265,8 +271,11 @@ Result<NodeObject> DecodeNode(const kube::ObjectHead& head, std::string_view jso
   node.cordoned = Flag(root, "/spec/unschedulable");
   ForEach(root, "/spec/taints", [&](const dom::element& taint) {
     const std::string_view key = Text(taint, "/key");
-    const bool evicts = Text(taint, "/effect") == "NoExecute" && !Contains(kNotReadyTaints, key) &&
-                        key != "vodascheduler/hostname";
+    ++node.taints;
+    if (key == kTaint && Text(taint, "/effect") == "NoExecute" && Text(taint, "/value") == head.name)
+      node.tainted = true;
+    const bool evicts =
+        Text(taint, "/effect") == "NoExecute" && !Contains(kNotReadyTaints, key) && key != kTaint;
     if (evicts || Contains(kLeavingTaints, key)) node.leaving = true;
   });
   node.deleting = !Text(root, "/metadata/deletionTimestamp").empty();

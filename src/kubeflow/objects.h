@@ -18,10 +18,18 @@ namespace voda::kubeflow {
 // Names that Voda uses on objects of others.
 inline constexpr std::string_view kQueueLabel = "vodascheduler/queue";  // opts a job in
 inline constexpr std::string_view kGate = "vodascheduler/placement";    // keeps workers pending until placed
+inline constexpr std::string_view kTaint = "vodascheduler/hostname";    // keeps a node for those placed on it
 inline constexpr std::string_view kAcceleratorLabel = "vodascheduler/accelerator";
 inline constexpr std::string_view kStateAnnotation = "vodascheduler/state";  // what a restart must know
 inline constexpr std::string_view kTouchAnnotation = "vodascheduler/hosts";  // makes the kubelet look again
 inline constexpr std::string_view kOtherQueueLabel = "kueue.x-k8s.io/queue-name";
+
+// How workers get to the nodes that were chosen for them.
+enum class Steering : std::uint8_t {
+  kGates,   // a scheduling gate holds them until one patch pins the node and opens it
+  kTaints,  // every node has a taint of its own, and they get the toleration for one
+  kOff,     // Kubernetes chooses; Voda decides sizes alone
+};
 
 using Strings = std::map<std::string, std::string, std::less<>>;
 
@@ -56,7 +64,7 @@ struct PodObject {
   bool master = false;
   int index = -1;        // of a worker, as its operator counts
   std::string node;      // where it was bound to; empty: not yet
-  std::string pinned;    // where our patch wants it
+  std::string pinned;    // where our patch wants it, by affinity or by toleration
   bool gated = false;    // by our gate
   int gate = 0;          // which of its gates that is
   std::string affinity;  // JSON; empty: none
@@ -76,6 +84,8 @@ struct NodeObject {
   bool ready = false;
   double not_ready_since = 0;  // seconds since 1970; 0 while ready
   bool cordoned = false;
+  bool tainted = false;  // with its own name, for Steering::kTaints
+  int taints = 0;        // all of them
   bool leaving = false;  // drained, to be removed, or terminated soon: its workers have to move
   bool deleting = false;
 };
@@ -83,7 +93,7 @@ struct NodeObject {
 // Decoders for kube::TypedReflector. `json` is padded (kube/json_read.h).
 Result<JobObject> DecodeJob(const kube::Resource& resource, JobKind kind, const kube::ObjectHead& head,
                             std::string_view json);
-Result<PodObject> DecodePod(const kube::ObjectHead& head, std::string_view json);
+Result<PodObject> DecodePod(Steering steering, const kube::ObjectHead& head, std::string_view json);
 Result<NodeObject> DecodeNode(const kube::ObjectHead& head, std::string_view json);
 
 }  // namespace voda::kubeflow

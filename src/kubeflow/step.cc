@@ -23,6 +23,12 @@ bool Holds(const PodObject& pod) {
   return !pod.gated && !pod.over() && !Place(pod).empty();
 }
 
+// A worker of a PyTorchJob that has succeeded is done, and its operator ends the job by it. Made anew it
+// would train again, so it keeps its seat until the job ends.
+bool Finished(const JobObject& job, const PodObject& pod) {
+  return job.kind == JobKind::kPyTorchJob && pod.phase == PodObject::Phase::kSucceeded;
+}
+
 class Stepper {
  public:
   Stepper(const JobView& view, const Order& order) : view_(view), order_(order) {}
@@ -78,12 +84,13 @@ class Stepper {
   bool ChangesMembers() const {
     if (view_.job->replicas != size()) return true;
     return std::any_of(view_.workers.begin(), view_.workers.end(), [&](const Worker& worker) {
-      return worker.number < size() && (worker.pod->over() || worker.pod->deleting || Misplaced(worker));
+      return worker.number < size() && !Finished(*view_.job, *worker.pod) &&
+             (worker.pod->over() || worker.pod->deleting || Misplaced(worker));
     });
   }
 
   bool Misplaced(const Worker& worker) const {
-    return Holds(*worker.pod) && Place(*worker.pod) != Seat(worker.number);
+    return !view_.nominal && Holds(*worker.pod) && Place(*worker.pod) != Seat(worker.number);
   }
 
   // Brings a job that runs to the order's size and seats.
@@ -115,6 +122,7 @@ class Stepper {
   std::string Settle(const Worker& worker) {
     const PodObject& pod = *worker.pod;
     const std::string& seat = Seat(worker.number);
+    if (Finished(*view_.job, pod)) return {};
     if (pod.over() || Misplaced(worker)) {
       Delete(pod);
       return fmt::format("{} is replaced", pod.head.name);
@@ -160,7 +168,7 @@ StepResult NextStep(const JobView& view, const Order& order) {
 std::vector<std::string> Seats(const JobView& view) {
   std::vector<std::string> seats;
   for (const Worker& worker : view.workers) {
-    if (!Holds(*worker.pod)) continue;
+    if (!Holds(*worker.pod) && !Finished(*view.job, *worker.pod)) continue;
     const auto at = static_cast<std::size_t>(worker.number);
     if (seats.size() <= at) seats.resize(at + 1);
     seats[at] = Place(*worker.pod);

@@ -10,6 +10,7 @@
 //   present size are left: mpi-operator would leave those running.
 // - worker names are used again, so every write names the uid it means.
 // - a failed worker is not made anew by mpi-operator until its pod is deleted.
+// - a worker that succeeded ends a PyTorchJob, so it is left to the operator.
 // - the ready-made host list still has workers that are terminating, so GPUs are free when pods are gone.
 #pragma once
 
@@ -30,7 +31,8 @@ struct JobView {
   const JobObject* job = nullptr;
   std::vector<Worker> workers;
   const PodObject* launcher = nullptr;
-  bool whole = false;  // its processes cannot lose or gain a member: it is stopped and started as a whole
+  bool nominal = false;  // Kubernetes chooses the nodes: seats count, their names do not
+  bool whole = false;    // its processes cannot lose or gain a member: it is stopped and started as a whole
 };
 
 struct Order {

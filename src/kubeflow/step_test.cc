@@ -277,6 +277,27 @@ TEST(Step, SuspendingWaitsForWorkersAboveTheSize) {
   EXPECT_EQ(NextStep(model.View(false), halt).writes[0].kind, Write::Kind::kSuspend);
 }
 
+TEST(Step, AWorkerOfAPyTorchJobThatSucceededIsLeftToTheOperator) {
+  Model model(JobKind::kPyTorchJob, false);
+  const Order order{.id = 1, .kind = ActionKind::kStart, .seats = {"a", "b"}};
+  for (int i = 0; i < 20; ++i) {
+    for (const Write& write : NextStep(model.View(false), order).writes) model.Apply(write);
+    model.Operate();
+    model.Schedule();
+  }
+  model.pods.begin()->second.phase = PodObject::Phase::kSucceeded;
+  for (const bool whole : {false, true}) {
+    EXPECT_EQ(Seats(model.View(whole)), (Strings{"a", "b"})) << "the plan does not change by it";
+    const StepResult step =
+        NextStep(model.View(whole), {.id = 2, .kind = ActionKind::kMove, .seats = {"a", "b"}});
+    EXPECT_EQ(step.state, StepResult::State::kDone);
+    EXPECT_TRUE(step.writes.empty());
+  }
+  // One of an MPIJob serves its launcher, which may need it still.
+  model.job.kind = JobKind::kMpiJob;
+  EXPECT_EQ(Seats(model.View(false)), (Strings{"", "b"}));
+}
+
 TEST(Step, SaysWhyAPodIsNotScheduled) {
   Model model(JobKind::kMpiJob, false);
   model.job.suspended = false;

@@ -43,6 +43,18 @@ std::string PinnedAffinity(const std::string& before, const std::string& node) {
   return affinity.dump();
 }
 
+// The toleration for one node: the others' taints keep the pod away from them.
+kube::Request PinByToleration(const PodObject& pod, const std::string& node) {
+  const Json toleration = {{"key", kTaint}, {"operator", "Equal"}, {"value", node}, {"effect", "NoExecute"}};
+  kube::JsonPatch patch;
+  patch.TestUid(pod.head.uid).Add("/spec/tolerations/-", toleration.dump());
+  if (pod.gate >= 0) {  // from when gates were in use
+    const std::string gate = fmt::format("/spec/schedulingGates/{}", pod.gate);
+    patch.Test(gate + "/name", kube::JsonText(kGate)).Remove(gate);
+  }
+  return kube::JsonPatchRequest(kPods, {pod.head.name_space, pod.head.name}, patch);
+}
+
 kube::Request Pin(const PodObject& pod, const std::string& node) {
   const std::string gate = fmt::format("/spec/schedulingGates/{}", pod.gate);
   kube::JsonPatch patch;
@@ -95,12 +107,22 @@ Result<kube::Request> ToRequest(const Write& write, const JobObject& job, const 
       AddState(job, settings, patch);
       break;
     case Write::Kind::kPin:
-      return Pin(*write.pod, write.node);
+      return settings.steering == Steering::kTaints ? PinByToleration(*write.pod, write.node)
+                                                    : Pin(*write.pod, write.node);
     case Write::Kind::kDeletePod:
       return kube::DeleteRequest(kPods, {write.pod->head.name_space, write.pod->head.name},
                                  {.uid = write.pod->head.uid});
   }
   return kube::JsonPatchRequest(job.resource, job.key(), patch);
+}
+
+kube::Request TaintRequest(const NodeObject& node) {
+  const Json taint = {{"key", kTaint}, {"value", node.head.name}, {"effect", "NoExecute"}};
+  kube::JsonPatch patch;
+  patch.TestUid(node.head.uid).TestResourceVersion(node.head.resource_version);
+  node.taints == 0 ? patch.Add("/spec/taints", Json::array({taint}).dump())
+                   : patch.Add("/spec/taints/-", taint.dump());
+  return kube::JsonPatchRequest(kNodes, {{}, node.head.name}, patch);
 }
 
 kube::Request TouchRequest(const PodObject& pod, const std::string& value) {

@@ -63,6 +63,13 @@ enum class Series : std::uint8_t {
   kStoreCommitDuration,
   kStoreReadDuration,
   kStoreErrors,
+  // Kubernetes, where jobs run there.
+  kKubeRequests,  // verb, code
+  kKubeRetries,
+  kKubeThrottled,
+  kKubeWatchRestarts,
+  kKubeRelists,
+  kKubeEventsLost,
   // Voda itself; Metrics fills these in.
   kMetricsDropped,  // series
   kBuildInfo,       // version

@@ -84,7 +84,7 @@ void Service::Found(FoundJob found, double now) {
 
 // A job that an earlier run took in, here or elsewhere.
 void Service::Welcome(JobRecord record, const FoundJob& found, double now) {
-  // Whoever has a record of it without its end is told of that by the cluster.
+  // One of which there is a record without its end gets that below.
   const bool ended = found.end != FoundJob::End::kNone && record.id == 0;
   if (ended) {
     record.status = found.end == FoundJob::End::kCompleted ? "Completed" : "Failed";
@@ -97,8 +97,15 @@ void Service::Welcome(JobRecord record, const FoundJob& found, double now) {
   }
   by_name_[record.name] = record.id;
   record.document.clear();
-  if (!ended) return Resume(std::move(record), found.spec, now);
-  jobs_[record.id].record = std::move(record);
+  if (ended) {
+    jobs_[record.id].record = std::move(record);
+    return;
+  }
+  Lane& lane = *FindLane(record.gpu_type);
+  Resume(std::move(record), found.spec, now);
+  // It ended while Voda was away: before anything is decided with it.
+  if (found.end == FoundJob::End::kCompleted) Handle(lane, JobCompleted{found.name}, now);
+  if (found.end == FoundJob::End::kFailed) Handle(lane, JobFailed{found.name, found.message}, now);
 }
 
 void Service::Gone(const std::string& name, double now) {

@@ -90,7 +90,7 @@ void Routes::SubmitBody(const Call& call, SubmitAnswer answer) {
   OnWorkers(call.reply,
             [this, call, dry = std::get<0>(dry_run), key = std::string(key), answer = std::move(answer)] {
               const auto began = WallNow();
-              auto specs = ReadSpecs(call.request.body);
+              auto specs = ReadSpecs(call.request);
               if (!specs) {
                 metrics_.Observe(Series::kJobCreateDuration, {"error"}, WallNow() - began);
                 return call.reply->Send(ErrorResponse(400, "invalid", specs.error().message));
@@ -106,11 +106,13 @@ void Routes::SubmitBody(const Call& call, SubmitAnswer answer) {
 }
 
 // What is dangerous on a cluster of many is refused before anybody is asked.
-Result<std::vector<JobSpec>> Routes::ReadSpecs(const std::string& body) const {
-  if (config_.access == nullptr) return ParseJobs(body);
-  auto specs = ParseJobs(body, {}, RunAs::kContainers);
+Result<std::vector<JobSpec>> Routes::ReadSpecs(const HttpRequest& request) const {
+  if (config_.access == nullptr) return ParseJobs(request.body);
+  auto specs = ParseJobs(request.body, {}, RunAs::kContainers);
   if (!specs) return specs;
-  for (const JobSpec& spec : *specs) {
+  const std::string name_space = QueryText(request, "namespace");
+  for (JobSpec& spec : *specs) {
+    if (!name_space.empty() && !spec.names_namespace) spec.name_space = name_space;
     const auto dangers = DangersOf(spec.document, config_.allowed);
     if (!dangers.empty()) return Error{fmt::format("{}: {}", spec.name, fmt::join(dangers, "\n"))};
   }

@@ -119,7 +119,8 @@ Result<Lane*> Service::LaneFor(const std::string& gpu_type) {
   lane.options = config_.options;
   const auto stored = settings_.find("algorithm/" + gpu_type);
   Result<std::unique_ptr<Policy>> policy = Error{};
-  if (!config_.algorithm_given && stored != settings_.end()) {
+  const bool flags_win = !cluster_.KeepsJobs();  // all replicas have the same flags, and one was told later
+  if (!(config_.algorithm_given && flags_win) && stored != settings_.end()) {
     // "Tiresias threshold=1800"
     PolicyOptions options;
     std::string_view rest = stored->second;
@@ -145,7 +146,7 @@ Result<Lane*> Service::LaneFor(const std::string& gpu_type) {
 
   CoreConfig core = config_.core;
   if (const auto limit = settings_.find("ratelimit/" + gpu_type);
-      !config_.rate_limit_given && limit != settings_.end()) {
+      !(config_.rate_limit_given && flags_win) && limit != settings_.end()) {
     core.rate_limit = std::clamp(std::strtod(limit->second.c_str(), nullptr), 0.0, 86400.0);
   }
   auto timed = std::make_unique<TimedPolicy>(std::move(*policy));

@@ -153,6 +153,7 @@ void Routes::Metrics_(const Call& call) {
     const std::vector<GpuUsage> usages = read ? std::move(*read) : std::vector<GpuUsage>();
     OnEngine(call.reply, [this, call, role, usages](Service& service) {
       service.UpdateGauges();
+      ExportCounters();
       metrics_.Set(Series::kInboxDepth, static_cast<double>(engine_.depth()));
       for (const GpuUsage& usage : usages) {
         const std::string node = service.NodeOfDevice(usage.index);
@@ -165,6 +166,25 @@ void Routes::Metrics_(const Call& call) {
       call.reply->Send(std::move(response));
     });
   });
+}
+
+void Routes::ExportCounters() {
+  if (config_.counters == nullptr) return;
+  const kube::Counters& counters = *config_.counters;
+  const auto grown = [this](const std::string& what, const std::string& which, std::uint64_t now) {
+    double& before = exported_[{what, which}];
+    return static_cast<double>(now) - std::exchange(before, static_cast<double>(now));
+  };
+  counters.ForEachRequest([&](kube::Verb verb, int code, std::uint64_t count) {
+    const std::string status = std::to_string(code);
+    metrics_.Add(Series::kKubeRequests, {kube::Name(verb), status},
+                 grown(std::string(kube::Name(verb)), status, count));
+  });
+  metrics_.Add(Series::kKubeRetries, {}, grown("retries", "", counters.retries));
+  metrics_.Add(Series::kKubeThrottled, {}, grown("throttled", "", counters.throttled));
+  metrics_.Add(Series::kKubeWatchRestarts, {}, grown("watches", "", counters.watch_restarts));
+  metrics_.Add(Series::kKubeRelists, {}, grown("relists", "", counters.relists));
+  metrics_.Add(Series::kKubeEventsLost, {}, grown("events", "", counters.events_lost));
 }
 
 void Routes::Ready(const Call& call) {

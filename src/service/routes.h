@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <set>
 #include <string>
@@ -11,6 +12,7 @@
 
 #include "api/auth.h"
 #include "api/http.h"
+#include "kube/counters.h"
 #include "kubeflow/access.h"
 #include "service/engine.h"
 #include "service/log_follower.h"
@@ -25,6 +27,7 @@ struct RoutesConfig {
   std::vector<std::pair<int, PortRole>> ports;
   // On Kubernetes: who may is asked there (permissions.h), and jobs are NAMESPACE/NAME.
   kubeflow::Access* access = nullptr;
+  const kube::Counters* counters = nullptr;    // of the Kubernetes client
   kube::ObjectKey settings;                    // the ConfigMap with what is set at run time
   std::set<std::string, std::less<>> allowed;  // rules for pod templates that need not hold
 };
@@ -94,7 +97,7 @@ class Routes {
   // Reads the jobs of the body and submits them; `answer` makes the answer of those accepted.
   using SubmitAnswer = std::function<HttpResponse(const Service&, const std::vector<std::int64_t>&)>;
   void SubmitBody(const Call& call, SubmitAnswer answer);
-  Result<std::vector<JobSpec>> ReadSpecs(const std::string& body) const;
+  Result<std::vector<JobSpec>> ReadSpecs(const HttpRequest& request) const;
   void Submit(const Call& call, const std::vector<JobSpec>& specs, bool dry,
               const std::optional<Service::Idempotency>& idempotency, double began,
               const SubmitAnswer& answer);
@@ -104,6 +107,9 @@ class Routes {
   Gate gate_;
   Engine& engine_;
   Metrics& metrics_;
+  // What was exported of the Kubernetes client's counters; on the engine's thread.
+  void ExportCounters();
+  std::map<std::pair<std::string, std::string>, double> exported_;
   LogFollower follower_;
   Workers workers_{2};
 };

@@ -114,6 +114,7 @@ class ServerParts final : public Server {
     }
     if (kubernetes_) {
       routes.access = &kubernetes_->access();
+      routes.counters = &kubernetes_->counters();
       routes.settings = kubernetes_->settings();
       routes.allowed = config.kubernetes->jobs.allowed;
     }
@@ -202,8 +203,19 @@ class ServerParts final : public Server {
     callbacks.jobs.found = [this](FoundJob found) {
       OnEngine([found = std::move(found)](Service& service) { service.Found(found, WallNow()); });
     };
-    callbacks.jobs.gone = [this](const std::string& job) {
-      OnEngine([job](Service& service) { service.Gone(job, WallNow()); });
+    // One task each: no round comes between them.
+    using Changes = std::vector<kubeflow::NodeBook::Change>;
+    callbacks.jobs.ended = [this](const std::string& gpu_type, Event event, Changes nodes) {
+      OnEngine([gpu_type, event = std::move(event), nodes = std::move(nodes)](Service& service) {
+        service.Deliver(gpu_type, event, WallNow());
+        for (const auto& node : nodes) service.Deliver(node.gpu_type, node.event, WallNow());
+      });
+    };
+    callbacks.jobs.gone = [this](const std::string& job, Changes nodes) {
+      OnEngine([job, nodes = std::move(nodes)](Service& service) {
+        service.Gone(job, WallNow());
+        for (const auto& node : nodes) service.Deliver(node.gpu_type, node.event, WallNow());
+      });
     };
     callbacks.jobs.on_engine = [this](std::function<void()> what) {
       OnEngine([what = std::move(what)](Service&) { what(); });

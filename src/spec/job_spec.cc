@@ -60,6 +60,7 @@ void ReadKind(const Field& root, JobSpec& job) {
 void ReadMetadata(const Field& metadata, JobSpec& job) {
   if (!metadata.present()) metadata.Fail("missing; give at least name");
   const Field name_space = metadata.At("namespace");
+  job.names_namespace = name_space.Text().has_value();
   job.name_space = name_space.Text().value_or(job.name_space);
   if (!spec::IsLabel(job.name_space)) {
     name_space.Fail(

@@ -40,6 +40,7 @@ struct JobSpec {
   JobKind kind = JobKind::kPyTorchJob;
   std::string api_version;
   std::string name_space = "default";
+  bool names_namespace = false;  // the document does
   std::string name;      // as submitted; of a generateName without its last dashes
   std::string category;  // design.md section 1
   std::string gpu_type;  // the nodeSelector vodascheduler/accelerator of the workers; empty: none given

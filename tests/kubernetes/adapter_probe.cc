@@ -79,7 +79,7 @@ void Order(KubeflowCluster& cluster, std::istream& words) {
 const ManifestSettings kSettings{.progress_url = "http://127.0.0.1:1/progress",
                                  .token = "secret",
                                  .gpu_type = "a100",
-                                 .gates = true,
+                                 .steering = Steering::kGates,
                                  .state = {}};
 
 void Create(kube::Transport& transport, std::istream& words) {
@@ -117,7 +117,14 @@ int Main(int argc, char** argv) {
   callbacks.seen = [](const JobObject& job) {
     Say(fmt::format("seen {} {} {}", JobId(job), job.suspended ? "suspended" : "running", job.replicas));
   };
-  callbacks.gone = [](const std::string& job) { Say("gone " + job); };
+  callbacks.ended = [](const std::string&, const Event& event, const std::vector<NodeBook::Change>& nodes) {
+    std::visit(Sayer(), event);
+    for (const NodeBook::Change& change : nodes) std::visit(Sayer(), change.event);
+  };
+  callbacks.gone = [](const std::string& job, const std::vector<NodeBook::Change>& nodes) {
+    Say("gone " + job);
+    for (const NodeBook::Change& change : nodes) std::visit(Sayer(), change.event);
+  };
   callbacks.synced = [](const std::vector<NodeBook::Change>& nodes) {
     for (const NodeBook::Change& change : nodes) std::visit(Sayer(), change.event);
     Say("synced");

@@ -1,0 +1,102 @@
+// voda release: Kubernetes without Voda again; jobs run on.
+#include "kubeflow/release.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "cli/commands.h"
+#include "kube/json_text.h"
+#include "kube/kube_config.h"
+#include "kube/patch.h"
+#include "kube/transport.h"
+
+namespace voda {
+
+namespace {
+
+constexpr const char* kFooter =
+    R"(For when Voda is taken out of use: pods that wait for their place are left to Kubernetes, and nodes take
+other pods again. What runs goes on. Jobs that wait stay suspended, and are listed; to start one:
+  kubectl patch pytorchjob NAME --type merge -p '{"spec":{"runPolicy":{"suspend":false}}}'
+
+Stop Voda first (kubectl -n voda-system scale deployment voda --replicas 0).)";
+
+struct Args {
+  std::string kubeconfig;
+  std::string lease = "voda-system/voda";
+  kubeflow::ReleaseOptions options;
+  bool force = false;
+};
+
+[[noreturn]] void Refuse(const std::string& message, int code) {
+  fmt::print(stderr, "voda release: {}\n", message);
+  throw CLI::RuntimeError(code);
+}
+
+// Who holds the lease, where it was renewed within its time by this machine's clock.
+std::string Leader(kube::Transport& transport, const Args& args) {
+  const auto slash = args.lease.find('/');
+  if (slash == args.lease.npos) Refuse("--lease: give NAMESPACE/NAME", kExitBadInput);
+  const kube::Resource leases{"coordination.k8s.io", "v1", "leases", true};
+  const kube::Reply reply =
+      transport.Call(kube::GetRequest(leases, {args.lease.substr(0, slash), args.lease.substr(slash + 1)}));
+  if (!reply.ok()) {
+    if (reply.error->reason == kube::Reason::kNotFound) return {};
+    Refuse(reply.error->Text(), kExitError);
+  }
+  const auto object = nlohmann::json::parse(reply.body, nullptr, false);
+  const auto spec = object.is_object() ? object.value("spec", nlohmann::json::object()) : nlohmann::json();
+  if (!spec.is_object()) return {};
+  const auto renewed = kube::ParseTime(spec.value("renewTime", ""));
+  const auto lasts = std::chrono::seconds(spec.value("leaseDurationSeconds", 0));
+  if (!renewed || transport.Wall() > *renewed + lasts) return {};
+  return spec.value("holderIdentity", "");
+}
+
+void Run(const Args& args) {
+  const auto config = kube::FindKubeConfig(args.kubeconfig);
+  if (!config) Refuse(config.error().message, kExitBadInput);
+  kube::Counters counters;
+  auto transport = kube::Transport::Create(*config, {}, counters);
+  if (!transport) Refuse(transport.error().message, kExitBadInput);
+  if (!args.force && !args.options.dry_run) {
+    if (const std::string leader = Leader(**transport, args); !leader.empty()) {
+      Refuse(fmt::format("{} leads and would set gates again; stop it first, or say --force", leader),
+             kExitError);
+    }
+  }
+  const auto released = kubeflow::Release(
+      args.options, [&](kube::Request request) { return (*transport)->Call(std::move(request)); },
+      [](const std::string& line) { fmt::print("{}\n", line); });
+  if (!released) Refuse(released.error().message, kExitError);
+  for (const std::string& job : released->suspended) fmt::print("still suspended: {}\n", job);
+  fmt::print("{} {} templates, {} pods and {} nodes; {} jobs are suspended\n",
+             args.options.dry_run ? "would release" : "released", released->templates, released->pods,
+             released->nodes, released->suspended.size());
+}
+
+}  // namespace
+
+void AddRelease(CLI::App& app) {
+  auto* command =
+      app.add_subcommand("release", "take Voda's gates and taints off a Kubernetes cluster; jobs run on")
+          ->group("Cluster");
+  const auto args = std::make_shared<Args>();
+  command->add_option("--kubeconfig", args->kubeconfig, "which cluster; else as kubectl finds it")
+      ->type_name("FILE");
+  command->add_option("--namespaces", args->options.namespaces, "only in these; else in all")->delimiter(',');
+  command->add_option("--mpi-version", args->options.mpi_version, "of MPIJobs: v2beta1 or v1")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"v2beta1", "v1"}));
+  command->add_option("--lease", args->lease, "NAMESPACE/NAME of Voda's lease")->capture_default_str();
+  command->add_flag("--dry-run", args->options.dry_run, "say what would be taken away");
+  command->add_flag("--force", args->force, "also while Voda leads");
+  command->footer(kFooter);
+  command->callback([args] { Run(*args); });
+}
+
+}  // namespace voda

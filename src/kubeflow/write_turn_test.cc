@@ -1,0 +1,110 @@
+// When a job's object is written to: its operator must have had its time with it, and the job its turn.
+#include <gtest/gtest.h>
+
+#include "kube/fake_io.h"
+#include "kubeflow/job_driver.h"
+
+namespace voda::kubeflow {
+namespace {
+
+using std::chrono::milliseconds;
+
+class Host final : public DriverHost {
+ public:
+  kube::Io& io() override { return fake; }
+  bool MayWrite() override { return true; }
+  bool MaySend(const std::string&) override { return may_send; }
+  bool HasSeen(const kube::Resource&, const std::string&, const std::string&) const override { return true; }
+  const JobObject* FindJob(const std::string&) const override { return &job; }
+  std::vector<const PodObject*> PodsOf(const std::string&) const override { return {}; }
+  void Post(const std::string&, Event) override {}
+  void Ended(const std::string&, const std::string&, Event) override {}
+  void Failed(const std::string&, const std::string&, const std::string&, int) override {}
+
+  double WallSeconds() const { return std::chrono::duration<double>(fake.Wall().time_since_epoch()).count(); }
+
+  kube::testing::FakeIo fake;
+  JobObject job;
+  bool may_send = true;
+};
+
+class WriteTurn : public ::testing::Test {
+ protected:
+  WriteTurn() {
+    host_.job.kind = JobKind::kMpiJob;
+    host_.job.resource = JobResource(JobKind::kMpiJob, "v2beta1");
+    host_.job.head = {"ns", "job", "job-uid", "1"};
+    host_.job.suspended = true;
+    host_.job.replicas = 1;
+    host_.job.created = host_.WallSeconds();
+    host_.job.document =
+        R"({"metadata":{"name":"job"},"spec":{"mpiReplicaSpecs":{"Worker":{"replicas":1}}}})";
+  }
+  void Start() { driver_.Execute({.id = 1, .kind = ActionKind::kStart, .seats = {"a"}}, "a100"); }
+  std::size_t written() const { return host_.fake.open.size(); }
+
+  Host host_;
+  JobDriver driver_{host_, {.name = "ns/job", .gpu_type = "a100"}};
+};
+
+TEST_F(WriteTurn, NewJobWaitsUntilItsOperatorHasHandledItAndIsQuiet) {
+  Start();
+  host_.fake.Pass(milliseconds(500));
+  EXPECT_EQ(written(), 0U);
+  host_.job.handled = true;
+  driver_.Changed();
+  host_.fake.Pass(milliseconds(99));
+  EXPECT_EQ(written(), 0U);
+  host_.fake.Pass(milliseconds(1));
+  EXPECT_EQ(written(), 1U);
+}
+
+TEST_F(WriteTurn, JobWithoutOperatorIsWrittenAfterTwoSeconds) {
+  Start();
+  EXPECT_EQ(host_.fake.timers(), 1U);
+  host_.fake.Pass(milliseconds(1999));
+  EXPECT_EQ(written(), 0U);
+  host_.fake.Pass(milliseconds(1));
+  EXPECT_EQ(written(), 1U);
+}
+
+TEST_F(WriteTurn, JobThatWaitedBeforeTheOrderIsWrittenAtOnce) {
+  host_.fake.Pass(milliseconds(3000));
+  Start();
+  EXPECT_EQ(written(), 1U);
+}
+
+TEST_F(WriteTurn, ClockBehindTheServersOnlyWaitsAsEver) {
+  host_.job.created = host_.WallSeconds() + 3600;
+  Start();
+  host_.fake.Pass(milliseconds(2000));
+  EXPECT_EQ(written(), 1U);
+}
+
+TEST_F(WriteTurn, JobThatIsNeverQuietIsWrittenAfterASecond) {
+  host_.job.handled = true;
+  driver_.Changed();
+  Start();
+  for (int i = 0; i < 19; ++i) {
+    host_.fake.Pass(milliseconds(50));
+    driver_.Changed();
+  }
+  EXPECT_EQ(written(), 0U);
+  host_.fake.Pass(milliseconds(50));
+  EXPECT_EQ(written(), 1U);
+}
+
+TEST_F(WriteTurn, WriteIsMadeWhenItsTurnComesFromWhatIsThereThen) {
+  host_.fake.Pass(milliseconds(3000));
+  host_.may_send = false;
+  Start();
+  EXPECT_EQ(written(), 0U);
+  host_.job.head.resource_version = "7";
+  host_.may_send = true;
+  driver_.Turn();
+  ASSERT_EQ(written(), 1U);
+  EXPECT_NE(host_.fake.Asked().body.find(R"("7")"), std::string::npos) << host_.fake.Asked().body;
+}
+
+}  // namespace
+}  // namespace voda::kubeflow

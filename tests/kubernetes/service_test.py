@@ -1,0 +1,238 @@
+"""`voda up --cluster kubernetes` as its users meet it, on nodes that KWOK plays: who may, what is refused, what outlives a
+replica, and the three ways to steer workers.
+
+    VODA_BINARY=build/release/voda python3 -W ignore tests/kubernetes/service_test.py
+"""
+import json
+import os
+import subprocess
+import sys
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+
+from cluster import Cluster  # noqa: E402
+from voda import Voda, job, live, workers  # noqa: E402
+
+TAINT = "vodascheduler/hostname"
+
+
+class ServiceTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.cluster = Cluster(kwok_nodes=2, gpus=4)
+        cls.cluster.start()
+        cls.addClassCleanup(cls.cluster.close)
+        for name in ("team-a", "team-b"):
+            cls.cluster.kubectl("create", "namespace", name)
+
+    def voda(self, *flags, **keywords):
+        voda = Voda(self.cluster, *flags, **keywords)
+        self.addCleanup(voda.close)
+        self.addCleanup(self.remove_jobs)
+        return voda.start()
+
+    def remove_jobs(self):
+        for kind in ("pytorchjobs", "mpijobs"):
+            for name_space in ("default", "team-a", "team-b"):
+                for found in self.cluster.api.list(kind, namespace=name_space):
+                    self.cluster.api.delete(kind, found["metadata"]["name"], name_space)
+        self.wait(lambda: not [pod for name_space in ("default", "team-a", "team-b")
+                               for pod in self.cluster.api.list("pods", namespace=name_space)], "pods to be gone")
+
+    def wait(self, condition, what, seconds=60):
+        return self.cluster.wait_for(condition, seconds, what)
+
+    def size(self, voda, name, size, seconds=60):
+        self.wait(lambda: voda.job(name)["workers"] == size,
+                  lambda: f"{name} to have {size} workers: {voda.job(name)}\n{voda.tail()}", seconds)
+
+    def refused(self, status, call, *arguments, **keywords):
+        with self.assertRaises(live.HttpError) as caught:
+            call(*arguments, **keywords)
+        self.assertEqual(caught.exception.status, status, caught.exception)
+        return caught.exception.message
+
+    def events(self, name, name_space="default"):
+        found = json.loads(self.cluster.kubectl("get", "events", "-n", name_space, "-o", "json").stdout)["items"]
+        return {event["reason"]: event["message"] for event in found if event["involvedObject"].get("name") == name}
+
+    def test_callers_may_do_through_voda_what_kubernetes_lets_them(self):
+        voda = self.voda()
+        self.cluster.apply([
+            {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "jane", "namespace": "team-a"}},
+            {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role",
+             "metadata": {"name": "trains", "namespace": "team-a"},
+             "rules": [{"apiGroups": ["kubeflow.org"], "resources": ["pytorchjobs", "mpijobs"],
+                        "verbs": ["get", "list", "create", "delete"]}]},
+            {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding",
+             "metadata": {"name": "jane", "namespace": "team-a"},
+             "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "trains"},
+             "subjects": [{"kind": "ServiceAccount", "name": "jane", "namespace": "team-a"}]}])
+        jane = self.cluster.service_account("jane", "team-a")[0].token
+        document = json.dumps(job("PyTorchJob", "hers", 1, 2, namespace="team-a"))
+        other = json.dumps(job("PyTorchJob", "hers", 1, 2, namespace="team-b"))
+
+        self.assertIn("token", self.refused(401, voda.ask, "GET", "/api/v1/jobs", token=False))
+        self.refused(401, voda.ask, "GET", "/api/v1/jobs", token="rubbish")
+        message = self.refused(403, voda.ask, "POST", "/api/v1/jobs", other, token=jane)
+        self.assertIn("system:serviceaccount:team-a:jane", message)
+        self.assertIn("create pytorchjobs.kubeflow.org in namespace team-b", message)
+        self.assertEqual(self.cluster.api.list("pytorchjobs", namespace="team-b"), [])
+
+        [made] = [entry["name"] for entry in voda.ask("POST", "/api/v1/jobs", document, token=jane)["jobs"]]
+        self.assertTrue(made.startswith("team-a/hers-"), made)
+        self.assertEqual(voda.ask("GET", f"/api/v1/jobs/{made}", token=jane)["name"], made)
+        self.refused(403, voda.ask, "GET", "/api/v1/jobs", token=jane)  # of all namespaces
+        listed = voda.ask("GET", "/api/v1/jobs?namespace=team-a", token=jane)["jobs"]
+        self.assertEqual([entry["name"] for entry in listed], [made])
+        self.refused(403, voda.ask, "POST", f"/api/v1/jobs/{made}/hold", token=jane)  # patch is not among her rights
+        self.refused(403, voda.ask, "PUT", "/api/v1/settings", {"rate_limit_seconds": 1}, token=jane)
+        self.refused(403, voda.ask, "GET", "/metrics", token=jane, raw=True)
+        self.refused(403, voda.ask, "GET", f"/api/v1/jobs/{made}/logs", token=jane)
+        self.assertIn("voda_kube_requests_total", voda.ask("GET", "/metrics", raw=True))
+        self.size(voda, made, 2)
+        done = voda.cli("delete", "-n", "team-a", made.split("/")[1], token=jane)
+        self.assertEqual(done.stdout, f"Training job deleted: {made}\n")
+        self.wait(lambda: voda.job(made)["status"] == "Canceled", "the job to end")
+
+    def test_what_is_not_for_voda_is_left_alone_and_says_why(self):
+        voda = self.voda()
+        foreign = job("PyTorchJob", "foreign", 1, 2)
+        foreign["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] = "theirs"
+        running = job("PyTorchJob", "running", 1, 1, suspend=False)
+        unlabelled = job("PyTorchJob", "unlabelled", 1, 1)
+        del unlabelled["metadata"]["labels"]
+        dangerous = job("MPIJob", "dangerous", 1, 2)
+        pod = dangerous["spec"]["mpiReplicaSpecs"]["Worker"]["template"]["spec"]
+        pod["volumes"] = [{"name": "root", "hostPath": {"path": "/"}}]
+        self.cluster.apply([foreign, running, unlabelled, dangerous])
+        for name, reason, words in (("foreign", "LeftAlone", "kueue.x-k8s.io/queue-name: theirs"),
+                                    ("running", "Refused", "spec.runPolicy.suspend: true"),
+                                    ("dangerous", "Refused", "--allow hostPath")):
+            self.wait(lambda: reason in self.events(name), lambda: f"{reason} of {name}: {self.events(name)}\n{voda.tail()}")
+            self.assertIn(words, self.events(name)[reason])
+        self.assertEqual(voda.jobs(), {})
+        self.assertIn("hostPath", self.refused(400, voda.ask, "POST", "/api/v1/jobs", json.dumps(dangerous)))
+        # What speaks against it can be mended in place.
+        self.cluster.kubectl("label", "pytorchjob", "foreign", "kueue.x-k8s.io/queue-name-")
+        self.size(voda, "default/foreign", 2)
+
+    def test_the_object_is_the_record(self):
+        first = self.voda()
+        self.cluster.apply(job("PyTorchJob", "kept", 1, 3))
+        self.size(first, "default/kept", 3)
+        first.cli("set", "size", "default/kept", "--max", "2")
+        self.size(first, "default/kept", 2)
+        first.cli("set", "priority", "-n", "default", "kept", "7")
+        first.ask("PUT", "/api/v1/settings", {"algorithm": "ElasticTiresias"})
+        self.cluster.apply(job("MPIJob", "held", 1, 2))
+        self.size(first, "default/held", 2)
+        first.cli("hold", "default/held")
+        self.size(first, "default/held", 0)
+        before = {index: pod["metadata"]["uid"] for index, pod in workers(self.cluster, "kept").items()}
+        ran = first.job("default/kept")["gpu_seconds"]
+        first.kill()
+        second = self.voda(folder=None)  # a new folder: nothing but what is in the cluster
+        kept = second.job("default/kept")
+        self.assertEqual((kept["status"], kept["workers"], kept["max"], kept["priority"], kept["starts"]),
+                         ("Running", 2, 2, 7, 1))
+        self.assertGreater(kept["gpu_seconds"], 0.5 * ran)
+        self.assertTrue(second.job("default/held")["held"])
+        self.assertEqual(second.ask("GET", "/api/v1/settings?gpu_type=a100")["algorithm"], "ElasticTiresias")
+        after = {index: pod["metadata"]["uid"] for index, pod in workers(self.cluster, "kept").items()}
+        self.assertEqual(after, before, "a takeover restarted workers")
+        second.cli("resume", "default/held")
+        self.wait(lambda: second.job("default/held")["workers"] >= 1, second.tail)
+
+        # The name comes again, for another job; the history has both.
+        self.cluster.api.delete("pytorchjobs", "kept")
+        self.wait(lambda: second.job("default/kept")["status"] == "Canceled", second.tail)
+        self.cluster.apply(job("PyTorchJob", "kept", 1, 1))
+        self.size(second, "default/kept", 1)
+        names = [name for name in second.jobs() if name.startswith("default/kept")]
+        self.assertEqual(len(names), 2, names)
+        self.cluster.api.patch("configmaps", "voda-settings", {"data": None}, namespace="voda-system")
+
+    def taints(self):
+        return {node["metadata"]["name"]: [taint["value"] for taint in node["spec"].get("taints", [])
+                                           if taint["key"] == TAINT] for node in self.cluster.api.list("nodes")}
+
+    def release(self, *flags, code=0):
+        done = subprocess.run([live.VODA, "release", "--kubeconfig", self.cluster.kubeconfig, *flags], text=True,
+                              capture_output=True, timeout=120, cwd=live.ROOT)
+        self.assertEqual(done.returncode, code, done.stdout + done.stderr)
+        return done.stdout + done.stderr
+
+    def test_steering_by_taints_and_release(self):
+        self.cluster.kubectl("create", "clusterrole", "taints-nodes", "--verb=patch", "--resource=nodes")
+        self.cluster.kubectl("create", "clusterrolebinding", "taints-nodes", "--clusterrole=taints-nodes",
+                             "--serviceaccount=voda-system:voda")
+        voda = self.voda("--steering", "taints")
+        self.wait(lambda: self.taints() == {"kwok-0": ["kwok-0"], "kwok-1": ["kwok-1"]}, lambda: f"taints: {self.taints()}")
+        self.cluster.apply([job("PyTorchJob", "torch", 2, 4), job("MPIJob", "mpi", 2, 4)])
+        for name in ("torch", "mpi"):
+            self.size(voda, f"default/{name}", 4)
+            pods = workers(self.cluster, name)
+            self.assertEqual([pods[index]["spec"]["nodeName"] for index in range(4)], voda.job(f"default/{name}")["nodes"])
+            for pod in pods.values():
+                self.assertFalse(pod["spec"].get("schedulingGates"))
+                [mine] = [toleration for toleration in pod["spec"]["tolerations"] if toleration["key"] == TAINT]
+                self.assertEqual(mine["value"], pod["spec"]["nodeName"])
+        launcher = next(pod for pod in self.cluster.api.list("pods") if "launcher" in pod["metadata"]["name"])
+        self.wait(lambda: self.cluster.api.get("pods", launcher["metadata"]["name"])["status"]["phase"] == "Running",
+                  "the launcher to run")
+        uids = {pod["metadata"]["uid"] for pod in self.cluster.api.list("pods")}
+
+        self.assertIn("leads", self.release(code=1))
+        voda.stop()
+        self.assertIn("would release 0 templates, 0 pods and 2 nodes", self.release("--dry-run"))
+        self.assertEqual(self.taints()["kwok-0"], ["kwok-0"])
+        self.assertIn("released 0 templates, 0 pods and 2 nodes", self.release())
+        self.assertEqual(self.taints(), {"kwok-0": [], "kwok-1": []})
+        self.assertEqual({pod["metadata"]["uid"] for pod in self.cluster.api.list("pods")}, uids)
+
+    def test_release_opens_gates(self):
+        voda = self.voda()
+        self.cluster.apply([job("PyTorchJob", "torch", 2, 2), job("MPIJob", "waits", 8, 8, workers=8)])
+        self.size(voda, "default/torch", 2)
+        self.wait(lambda: "default/waits" in voda.jobs(), voda.tail)
+        uids = {pod["metadata"]["uid"] for pod in workers(self.cluster, "torch").values()}
+        voda.stop()
+        self.cluster.kubectl("scale", "pytorchjob", "torch", "--replicas=3")
+        self.wait(lambda: len(workers(self.cluster, "torch")) == 3, "a third worker, gated")
+        text = self.release()
+        self.assertIn("still suspended: MPIJob default/waits", text)
+        self.assertIn("released 1 templates, 1 pods and 0 nodes", text)
+        self.wait(lambda: all(pod["status"]["phase"] == "Running" for pod in workers(self.cluster, "torch").values()),
+                  "all workers to run")
+        self.assertLessEqual(uids, {pod["metadata"]["uid"] for pod in workers(self.cluster, "torch").values()})
+        self.assertIn("released 0 templates, 0 pods", self.release())
+
+    def test_steering_off_decides_sizes_alone(self):
+        voda = self.voda("--steering", "off")
+        self.cluster.apply([job("PyTorchJob", "torch", 1, 4), job("MPIJob", "mpi", 1, 4)])
+        for name in ("torch", "mpi"):
+            self.size(voda, f"default/{name}", 4)
+            self.wait(lambda: all(pod["status"]["phase"] == "Running" and not pod["spec"].get("schedulingGates")
+                                  for pod in workers(self.cluster, name).values()), f"workers of {name}")
+        rounds = voda.ask("GET", "/api/v1/rounds?gpu_type=a100&limit=1")["rounds"][0]["round"]
+        self.cluster.api.delete("mpijobs", "mpi")
+        self.wait(lambda: voda.job("default/mpi")["status"] == "Canceled", voda.tail)
+        later = voda.ask("GET", "/api/v1/rounds?gpu_type=a100&limit=1")["rounds"][0]["round"]
+        self.assertLess(later - rounds, 30, "it goes round in circles")
+
+    def test_bad_flags_name_the_fix(self):
+        for flags, words in ((("--steering", "maybe"), "gates, taints, off"), (("--allow", "hostpath"), "hostPath"),
+                             (("--resource", "a100"), "TYPE=NAME"), (("--no-auth",), "kubectl create token"),
+                             (("--mpi-version", "v2"), "v2beta1"), (("--kubeconfig", "/nowhere"), "/nowhere")):
+            done = subprocess.run([live.VODA, "up", "--cluster", "kubernetes", "--listen", "127.0.0.1:0", "--data",
+                                   os.path.join(self.cluster.folder, "bad"), *flags], text=True,
+                                  capture_output=True, timeout=60, cwd=live.ROOT,
+                                  env={**os.environ, "KUBECONFIG": self.cluster.kubeconfig})
+            self.assertNotEqual(done.returncode, 0, flags)
+            self.assertIn(words, done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
