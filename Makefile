@@ -60,6 +60,7 @@ bench-kubernetes: all  ## Voda beside Kueue on a real control plane, and on 1,00
 	@VODA_BINARY=$(CURDIR)/build/release/voda /usr/bin/python3 -W ignore bench/kubernetes/scale_bench.py
 
 image: all  ## a small container image, build/voda-image.tar, made without a container engine
+	@tools/bootstrap.sh image
 	@tools/make_image.py
 
 cluster-up:  ## a Kubernetes cluster to play with; its parts are built from source the first time, which takes minutes

@@ -164,13 +164,14 @@ def report(results, pods, own):
     for name, one in results:
         total = sum(one["writes"].values())
         rows.append([name, one["jobs"], "arriving" if one["arriving"] else "waiting",
-                     f"{one['jobs'] / one['begin_to_last']:.0f}", f"{one['jobs'] / max(one['first_to_last'], 1e-9):.0f}",
+                     f"{one['jobs'] / one['begin_to_last']:.0f}",
+                     f"{one['jobs'] / max(one['first_to_last'], 1e-9):.0f}",
                      f"{one['begin_to_first']:.1f}", f"{one['begin_to_last']:.1f}", f"{total:.2f}",
                      f"{one['memory']:.0f}", f"{one['server_memory']:.0f}",
                      *[f"{1000 * one['cpu'][key] / one['jobs']:.1f}" for key in ("scheduler", *stages.SERVERS)],
                      f"{one['load']:.1f}"])
-    print("\nAdmissions. waiting: all jobs are there before the scheduler starts, times are from the start of its process;\n"
-          "arriving: it runs and the jobs are created over "
+    print("\nAdmissions. waiting: all jobs are there before the scheduler starts, times are from the start of its\n"
+          "process; arriving: it runs and the jobs are created over "
           f"{SUBMITTERS} connections, times are from the first creation.\n")
     print(load.table(["scheduler", "jobs", "submitted", "admissions/s", "/s from first to last", "first s", "last s",
                       "writes/job", "peak MB", "API server MB", "CPU ms/job: scheduler", "API server", "etcd",
@@ -181,7 +182,7 @@ def report(results, pods, own):
         parts = ", ".join(f"{what} {number:.2f}" for what, number in sorted(one["writes"].items()) if number >= 0.005)
         print(f"- {name}, {one['jobs']} {kind}: {parts}")
     if own:
-        print("\nThe API server's own rate: plain merge patches of an annotation of the same MPIJobs, nobody else writing\n")
+        print("\nThe API server's own rate: merge patches of an annotation of the same MPIJobs, nobody else writing\n")
         rows = [[count, connections, f"{one['rate']:.0f}", f"{one['p99_ms']:.0f}",
                  *[f"{1000 * one['cpu'][key]:.2f}" for key in (*stages.SERVERS, "client")]]
                 for count, found in own for connections, one in found.items()]
@@ -216,6 +217,12 @@ def main():
     }
     chosen = [name for name in options.schedulers.split(",") if name]
     results, own, pods = [], [], []
+
+    def keep():
+        """After each measurement, so that a run that is broken off is not lost."""
+        if options.json:
+            with open(options.json, "w") as file:
+                json.dump({"admission": results, "own": own, "pods": pods}, file, indent=1)
     for count in sizes:
         for submitted in options.submitted.split(","):
             for name in chosen:
@@ -223,14 +230,16 @@ def main():
                 results.append((name, one))
                 if "own" in one:
                     own.append((count, one["own"]))
-                print(f"{name}, {count} {submitted}: {count / one['begin_to_last']:.0f} admissions/s", flush=True)
+                keep()
+                print(f"{name}, {count} {submitted}: {count / one['begin_to_last']:.0f} admissions/s, "
+                      f"{sum(one['writes'].values()):.2f} writes a job, {one['memory']:.0f} MB, CPU ms a job: "
+                      f"{1000 * one['cpu']['scheduler'] / count:.1f}, in the API server "
+                      f"{1000 * one['cpu']['kube-apiserver'] / count:.1f}", flush=True)
     for name in chosen if options.operator_jobs else []:
         pods.append((name, to_pods(sides[name], options.operator_jobs)))
+        keep()
         print(f"{name}, {options.operator_jobs} with the operator: {pods[-1][1]['running']['all']:.1f} s", flush=True)
     report(results, pods, own)
-    if options.json:
-        with open(options.json, "w") as file:
-            json.dump({"admission": results, "own": own, "pods": pods}, file, indent=1)
 
 
 if __name__ == "__main__":

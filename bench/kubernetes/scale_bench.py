@@ -84,7 +84,7 @@ class Scale:
         self.writes = None
 
     def body(self):
-        """The next job: 1 to 4 workers at least, up to 2, 4 or 6 times as many: together they want more than there is."""
+        """The next job: at least 1 to 4 workers, at most 2 to 6 times as many. All together want more than there is."""
         low = self.chance.choice((1, 2, 4))
         kind = "MPIJob" if self.made % 2 else "PyTorchJob"
         body = job(kind, f"job-{self.made:05}", low, low * self.chance.choice((2, 4, 6)))
@@ -189,9 +189,10 @@ def main():
         workers = scale.metric("voda_gpus_used")
     finally:
         scale.close()
-    print(f"\n{options.nodes} nodes of 8 GPUs, {options.jobs} elastic jobs with {workers:.0f} workers in the end, operators "
-          f"{options.operators}; Voda took {peak:.0f} MB at most; load average {os.getloadavg()[0]:.1f}\n")
-    print(load.table(["event", "first write s", "last write s", "writes", "rounds", "deciding ms", "Voda's CPU s", "MB"],
+    print(f"\n{options.nodes} nodes of 8 GPUs, {options.jobs} elastic jobs with {workers:.0f} workers in the end, "
+          f"operators {options.operators}; Voda took {peak:.0f} MB at most; load average {os.getloadavg()[0]:.1f}\n")
+    header = ["event", "first write s", "last write s", "writes", "rounds", "deciding ms", "Voda's CPU s", "MB"]
+    print(load.table(header,
                      [[row["event"], f"{row['first']:.2f}", f"{row['last']:.2f}", f"{row['writes']:.0f}",
                        f"{row['rounds']:.0f}", f"{1000 * row['round s']:.1f}", f"{row['cpu']:.2f}",
                        f"{row['memory']:.0f}"] for row in rows]))

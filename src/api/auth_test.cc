@@ -123,6 +123,28 @@ TEST(Gate, LetsInWhoMay) {
   for (const Ask& ask : cases) EXPECT_EQ(Status(gate, ask), ask.want) << ask.what;
 }
 
+TEST(Gate, WhereTokensAreAskedForElsewhereHostAndOriginStillCount) {
+  GateConfig config = Config();
+  config.token.clear();
+  config.asks_elsewhere = true;
+  const Gate gate(config);
+  const std::string progress = "/api/v1/jobs/team/a/progress";
+  EXPECT_EQ(Status(gate, {.what = "any token", .want = 0, .path = "/api/v1/jobs", .authorization = ""}), 0);
+  EXPECT_EQ(Status(gate, {.what = "host", .want = 403, .path = "/api/v1/jobs", .host = "evil"}), 403);
+  EXPECT_EQ(Status(gate, {.what = "origin", .want = 403, .path = "/api/v1/jobs", .origin = "http://evil"}),
+            403);
+  EXPECT_EQ(
+      Status(gate,
+             {.what = "a pod's report", .want = 0, .method = "POST", .path = progress, .host = "voda.x"}),
+      0);
+  EXPECT_EQ(Status(gate, {.what = "no namespace",
+                          .want = 403,
+                          .method = "POST",
+                          .path = "/api/v1/jobs/a/progress",
+                          .host = "voda.x"}),
+            403);
+}
+
 TEST(Gate, WithoutTokensHostAndOriginStillCount) {
   GateConfig config;
   config.no_auth = true;

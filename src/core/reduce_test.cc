@@ -80,6 +80,24 @@ TEST(Reduce, TerminalStatesAbsorb) {
   EXPECT_FALSE(core.Knows("a"));
 }
 
+// On Kubernetes a user deletes a job and applies another of the same name.
+TEST(Reduce, ANameMayComeAgainForAnotherJob) {
+  CoreHarness core = Running();
+  core.Event(JobCompleted{"a"});
+  JobArrived again;
+  again.job = JobBuilder("a").Build();
+  again.anew = true;
+  core.Event(again);
+  ASSERT_TRUE(core.Knows("a"));
+  core.Settle();
+  EXPECT_EQ(core.active("a").status, JobStatus::kRunning);
+  const auto ignored = core.state.ignored_events;
+  core.Event(again);
+  EXPECT_EQ(core.state.ignored_events, ignored + 1) << "twice is once";
+  core.Event(JobFailed{"a", "x"});
+  EXPECT_EQ(core.Ended("a"), JobStatus::kFailed);
+}
+
 TEST(Reduce, EventsAboutTheUnknownAreIgnoredAndCounted) {
   CoreHarness core = Running();
   core.Settle();

@@ -16,7 +16,7 @@ namespace voda::kubeflow {
 
 namespace {
 
-constexpr int kWritesAtOnce = 256;  // more than are sent at once, so that none of those slots is idle
+constexpr int kWritesAtOnce = 128;  // more than are sent at once, so that none of those slots is idle
 
 std::string IdOf(const std::string& name_space, const std::string& name) {
   return name_space + "/" + name;

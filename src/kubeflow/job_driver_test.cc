@@ -98,7 +98,8 @@ TEST(JobDriver, TheEndOfAJobGoesWithWhatItsPodsStillHold) {
   JobDriver driver(host, {.name = "ns/job", .gpu_type = "x", .believed = {"a"}});
   driver.Execute(Grow(1, {"a", "b"}), "x");
   host.job.end = JobObject::End::kSucceeded;
-  while (!host.fake.open.empty()) host.fake.Answer(200, R"({"metadata":{"name":"job","resourceVersion":"2"}})");
+  while (!host.fake.open.empty())
+    host.fake.Answer(200, R"({"metadata":{"name":"job","resourceVersion":"2"}})");
   driver.Changed();
   driver.Changed();
   EXPECT_EQ(host.ended, (std::vector<std::string>{"ns/job"}));

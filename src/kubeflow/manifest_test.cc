@@ -22,8 +22,10 @@ spec:
       template: {spec: {containers: [{name: w, command: [sshd]}]}}
 )";
 
-const ManifestSettings kSettings{
-    .progress_url = "http://voda/progress", .token = "secret", .gpu_type = "v100", .steering = Steering::kGates};
+const ManifestSettings kSettings{.progress_url = "http://voda/progress",
+                                 .token = "secret",
+                                 .gpu_type = "v100",
+                                 .steering = Steering::kGates};
 
 JobObject Applied(const std::string& document) {
   JobObject job;

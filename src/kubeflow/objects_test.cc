@@ -19,8 +19,10 @@ JobObject Job(const std::string& json, JobKind kind = JobKind::kMpiJob) {
   EXPECT_TRUE(job);
   return job ? *job : JobObject{};
 }
-PodObject Pod(const std::string& json) {
-  const auto pod = Decoded(json, DecodePod);
+PodObject Pod(const std::string& json, Steering steering = Steering::kGates) {
+  const auto pod = Decoded(json, [&](const kube::ObjectHead& head, std::string_view text) {
+    return DecodePod(steering, head, text);
+  });
   EXPECT_TRUE(pod);
   return pod ? *pod : PodObject{};
 }
@@ -137,13 +139,42 @@ TEST(NodeObject, CountsWholeUnits) {
 }
 
 TEST(Objects, RubbishIsAnErrorOrNothing) {
-  EXPECT_FALSE(Decoded("{", DecodePod));
+  EXPECT_FALSE(Decoded("{", [](const kube::ObjectHead& head, std::string_view text) {
+    return DecodePod(Steering::kGates, head, text);
+  }));
   EXPECT_FALSE(Decoded("", DecodeNode));
   const PodObject pod =
       Pod(R"({"metadata": {"labels": ["x"]}, "spec": 3, "status": {"phase": {}, "conditions": {}}})");
   EXPECT_EQ(pod.job, "");
   EXPECT_EQ(Job(R"({"spec": {"mpiReplicaSpecs": {"Worker": {"replicas": -5}}}})").replicas, 0);
   EXPECT_EQ(Job(R"({"spec": {"mpiReplicaSpecs": {"Worker": {"replicas": 9999999999}}}})").replicas, 65536);
+}
+
+TEST(Objects, ByTaintsAWorkerWaitsForItsToleration) {
+  const auto worker = [](const std::string& spec, const char* role = "worker") {
+    return Pod(
+        R"({"metadata":{"labels":{"training.kubeflow.org/job-name":"j","training.kubeflow.org/job-role":")" +
+            std::string(role) + R"(","training.kubeflow.org/replica-index":"0"}},"spec":)" + spec + "}",
+        Steering::kTaints);
+  };
+  EXPECT_TRUE(worker("{}").gated);
+  const PodObject placed = worker(
+      R"({"tolerations":[{"key":"other","operator":"Exists"},
+         {"key":"vodascheduler/hostname","operator":"Equal","value":"n1","effect":"NoExecute"}]})");
+  EXPECT_FALSE(placed.gated);
+  EXPECT_EQ(placed.pinned, "n1");
+  EXPECT_FALSE(worker(R"({"nodeName":"n2"})").gated) << "it runs already";
+  EXPECT_FALSE(worker("{}", "launcher").gated) << "launchers go where they like";
+}
+
+TEST(Objects, ANodeIsTaintedWithItsOwnNameOnly) {
+  const auto node = [](const char* value) {
+    return Node(std::string(R"({"spec":{"taints":[{"key":"vodascheduler/hostname","value":")") + value +
+                R"(","effect":"NoExecute"}]}})");
+  };
+  EXPECT_TRUE(node("name").tainted);
+  EXPECT_FALSE(node("another").tainted);
+  EXPECT_FALSE(node("name").leaving) << "its own taint moves nobody";
 }
 
 }  // namespace

@@ -1,17 +1,21 @@
 """The chart deploy/helm/voda with the real helm: what it renders, what it refuses, and what a real API server makes of
-it, and a real kubelet. Also deploy/taints, on DaemonSets there.
+it, and real kubelets, where Voda schedules as a pod. Also deploy/taints, on DaemonSets there.
 
     /usr/bin/python3 tests/kubernetes/chart_test.py               everything; a real node takes root and containers
     /usr/bin/python3 tests/kubernetes/chart_test.py -k Rendered   without a cluster
 """
 import base64
+import http.client
 import json
 import os
 import re
+import socket
 import ssl
 import subprocess
 import sys
 import tempfile
+import threading
+import time
 import unittest
 import urllib.error
 import urllib.request
@@ -23,6 +27,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import real_nodes  # noqa: E402
 from cluster import HERE, ROOT, Cluster  # noqa: E402
 from processes import ClusterError, run  # noqa: E402
+from voda import job, workers  # noqa: E402
 
 CHART = os.path.join(ROOT, "deploy", "helm", "voda")
 BINARY = os.environ.get("VODA_BINARY") or os.path.join(ROOT, "build", "release", "voda")
@@ -42,7 +47,8 @@ PROFILES = {
                                "tlsConfig": {"insecureSkipVerify": True}},
             "networkPolicy": {"enabled": True, "apiFrom": [{"podSelector": {}}]}, "userRoles": {"create": True},
             "steering": False, "options": {"c": 2.5, "guard": 3000000}, "gpuResources": {"mi300": "amd.com/gpu"},
-            "allow": "a: b, \"c\"", "extraArgs": ["--min-runtime=5m"], "podLabels": {"team": "x"},
+            "allow": ["hostPath", "tolerations"], "extraArgs": ["--min-runtime=5m"], "podLabels": {"team": "x"},
+            "extraEnv": [{"name": "TZ", "value": "UTC"}], "hostAliases": [{"ip": "10.0.0.1", "hostnames": ["a.b"]}],
             "podAnnotations": {"a": "1"}, "nodeSelector": {"pool": "system"}, "affinity": {"nodeAffinity": {}},
             "priorityClassName": "high", "image": {"digest": "sha256:" + "0" * 64, "pullSecrets": ["pull"]},
             "service": {"type": "LoadBalancer", "annotations": {"a": "b"}}, "fullnameOverride": "gpus"},
@@ -314,11 +320,13 @@ class Rendered(unittest.TestCase):
     def test_everything_that_can_be_set_arrives(self):
         objects = render(PROFILES["all"])
         for argument in ("--steering=off", "--option=c=2.5", "--option=guard=3000000", "--resource=mi300=amd.com/gpu",
-                         "--allow=a: b, \"c\"", "--min-runtime=5m", "--host=gpus"):
+                         "--allow=hostPath,tolerations", "--min-runtime=5m", "--host=gpus"):
             self.assertIn(argument, arguments(objects))
         spec = pod(objects)
         self.assertEqual(spec["containers"][0]["image"], "localhost/voda@sha256:" + "0" * 64)
         self.assertEqual(spec["imagePullSecrets"], [{"name": "pull"}])
+        self.assertIn({"name": "TZ", "value": "UTC"}, spec["containers"][0]["env"])
+        self.assertEqual(spec["hostAliases"], [{"ip": "10.0.0.1", "hostnames": ["a.b"]}])
         self.assertEqual((spec["nodeSelector"], spec["priorityClassName"]), ({"pool": "system"}, "high"))
         self.assertEqual(set(spec["affinity"]), {"nodeAffinity", "podAntiAffinity"})
         ingress = the(objects, "NetworkPolicy")["spec"]["ingress"]
@@ -340,7 +348,9 @@ class Rendered(unittest.TestCase):
                 ({"options": {"c": True}}, "options"), ({"hosts": ["a b"]}, "hosts"),
                 ({"extraArgs": ["-x"]}, "extraArgs"), ({"data": {"persistent": {"enabled": "yes"}}}, "enabled"),
                 ({"serviceMonitor": {"token": "x"}}, "token"), ({"resources": {"request": {}}}, "request"),
-                ({"podLabels": {"a": 1}}, "podLabels")):
+                ({"podLabels": {"a": 1}}, "podLabels"), ({"allow": "hostPath"}, "allow"),
+                ({"extraEnv": [{"name": "A", "value": 1}]}, "extraEnv"),
+                ({"hostAliases": [{"ip": "a"}]}, "hostAliases")):
             with self.subTest(json.dumps(values)):
                 answer = template(values, check=False)
                 self.assertNotEqual(answer.returncode, 0)
@@ -472,50 +482,381 @@ class Installed(unittest.TestCase):
         self.assertIn("write NAMESPACE/NAME", run(script, "some", environment=environment, check=False).stderr)
 
 
-class Running(unittest.TestCase):
-    """The pod of the chart on a real node, with the real image. The node's pods have no way to the API server, so Voda
-    gets the flags that need none; everything else is as the chart says."""
-    APART = re.compile("--(cluster|progress|lease|steering|mpi-version|not-ready-grace)")
+class Way:
+    """To the API server for pods on real nodes: a port of the bridge that leads to its own on loopback."""
+
+    def __init__(self, address, to):
+        self._listener = socket.create_server((address, 0))
+        self.port = self._listener.getsockname()[1]
+        self._to = to
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def close(self):
+        self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+
+    def _accept(self):
+        while True:
+            try:
+                one = self._listener.accept()[0]
+            except OSError:
+                return
+            try:
+                other = socket.create_connection(self._to, timeout=10)
+                other.settimeout(None)
+            except OSError:
+                one.close()
+                continue
+            for pair in ((one, other), (other, one)):
+                threading.Thread(target=self._copy, args=pair, daemon=True).start()
+
+    @staticmethod
+    def _copy(source, target):
+        try:
+            while data := source.recv(1 << 16):
+                target.sendall(data)
+            target.shutdown(socket.SHUT_WR)
+        except OSError:
+            for one in (source, target):
+                try:
+                    one.shutdown(socket.SHUT_RDWR)
+                except OSError:
+                    pass
+
+
+class Named(http.client.HTTPSConnection):
+    """To a pod's address, under a name of the Service: the certificate and the Host are those of the name."""
+
+    def __init__(self, address, name, context):
+        super().__init__(name, 55587, context=context, timeout=10)
+        self._address, self._tls = address, context
+
+    def connect(self):
+        self.sock = self._tls.wrap_socket(socket.create_connection((self._address, self.port), self.timeout),
+                                          server_hostname=self.host)
+
+
+REPORT = """import os, urllib.request
+request = urllib.request.Request(os.environ["VODA_PROGRESS_URL"], b'{"epoch": 3, "total_epochs": 10}',
+    {"Authorization": "Bearer " + os.environ["VODA_PROGRESS_TOKEN"], "Content-Type": "application/json"})
+print("answer", urllib.request.urlopen(request, timeout=20).status, flush=True)
+"""
+
+
+class Inside(unittest.TestCase):
+    """The chart installed on real nodes, with the real image, under no rights but its own. Voda schedules from there;
+    the workers are on nodes that KWOK plays. Two things of a cluster are missing on real nodes and made up for here:
+    a way to the API server, and one from a Service's name to its pod."""
 
     @classmethod
     def setUpClass(cls):
         reason = real_nodes.why_not()
         if reason:
             raise unittest.SkipTest(f"no containers on this machine: {reason}")
-        cls.cluster = Cluster(real=1)
+        cls.cluster = Cluster(real=2, kwok_nodes=2, gpus=4)
         cls.addClassCleanup(cls.cluster.close)
         cls.cluster.start()
+        cls.way = Way(cls.cluster.nodes.gateway, cls.cluster.address)
+        cls.addClassCleanup(cls.way.close)
         image = os.path.join(cls.cluster.folder, "voda.tar")
         run(sys.executable, os.path.join(ROOT, "tools", "make_image.py"), "--binary", BINARY, "--name",
             "localhost/voda:test", "--output", image)
-        cls.cluster.nodes._ctr("real-0", "images", "import", image)
+        for node in cls.cluster.nodes.names:
+            cls.cluster.nodes._ctr(node, "images", "import", image)
+            cls.cluster.kubectl("label", "node", node, "vodascheduler/accelerator-")  # not for jobs
         cls.cluster.api.create("namespaces", {"metadata": {"name": NAMESPACE, "labels": {
             "pod-security.kubernetes.io/enforce": "restricted"}}})
+        for team in ("team-a", "team-b"):
+            cls.cluster.api.create("namespaces", {"metadata": {"name": team}})
+            cls.cluster.wait_for(lambda: cls.cluster.api.get("serviceaccounts", "default", team), 30, "its account")
+        cls.cluster.apply([
+            {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "jane", "namespace": "team-a"}},
+            {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role",
+             "metadata": {"name": "trains", "namespace": "team-a"},
+             "rules": [{"apiGroups": ["kubeflow.org"], "resources": ["pytorchjobs", "mpijobs"],
+                        "verbs": ["get", "list", "create", "patch", "delete"]}]},
+            {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding",
+             "metadata": {"name": "jane", "namespace": "team-a"},
+             "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "trains"},
+             "subjects": [{"kind": "ServiceAccount", "name": "jane", "namespace": "team-a"}]}])
 
-    def test_the_pod_becomes_ready_and_answers(self):
-        objects = render({"replicas": 1, "image": {"tag": "test", "pullPolicy": "Never"}})
-        container = pod(objects)["containers"][0]
-        container["args"] = [one for one in container["args"] if not self.APART.match(one)] + ["--slots=1"]
-        self.cluster.apply(objects)
+    def setUp(self):
+        self.name = "voda"  # of the release's objects
 
-        def pods():
-            return self.cluster.api.list("pods", NAMESPACE)
+    def values(self, **more):
+        return {"image": {"tag": "test", "pullPolicy": "Never"}, "nodeSelector": {"voda.test/node": "real"},
+                "extraEnv": [{"name": "KUBERNETES_SERVICE_HOST", "value": "kubernetes.default.svc"},
+                             {"name": "KUBERNETES_SERVICE_PORT", "value": str(self.way.port)}],
+                "hostAliases": [{"ip": self.cluster.nodes.gateway, "hostnames": ["kubernetes.default.svc"]}],
+                "algorithm": "ElasticFIFO", "rateLimit": "1s", **more}
 
-        def ready():
-            return [one for one in pods() for condition in one["status"].get("conditions", [])
-                    if condition["type"] == "Ready" and condition["status"] == "True"]
-        self.cluster.wait_for(ready, 60, lambda: f"the pod to be Ready: {pods()[0]['status'] if pods() else None}; "
-                                                 f"{self.cluster.nodes.logs(NAMESPACE, 'voda')}")
-        found = ready()[0]
-        self.assertEqual(found["status"]["containerStatuses"][0]["restartCount"], 0)
-        secret = self.cluster.api.get("secrets", "voda-tls", NAMESPACE)
-        client = ssl.create_default_context(cadata=base64.b64decode(secret["data"]["ca.crt"]).decode())
-        client.check_hostname = False  # it is called by its address, as Prometheus does
-        with self.assertRaises(urllib.error.HTTPError) as refused:
-            urllib.request.urlopen(f"https://{found['status']['podIP']}:55587/metrics", context=client, timeout=10)
-        self.assertEqual(refused.exception.code, 401)  # the address is a name of it; only the token lacks
+    def helm(self, *arguments, values=None):
+        return helm(*arguments, "--namespace", NAMESPACE, values=values, kubeconfig=self.cluster.kubeconfig)
+
+    def install(self, **more):
+        self.helm("install", "voda", CHART, values=self.values(**more))
+        self.addCleanup(self.remove_jobs)
+        self.addCleanup(self.uninstall)
+        secret = self.wait(lambda: self.cluster.api.get("secrets", f"{self.name}-tls", NAMESPACE), "the certificate")
+        self.authority = base64.b64decode(secret["data"]["ca.crt"]).decode()
+        self.client = ssl.create_default_context(cadata=self.authority)
+        self.rolled_out()
+        self.wait(self.leads, "a leader")
+
+    def uninstall(self):
+        run(HELM, "uninstall", "voda", "--namespace", NAMESPACE, "--ignore-not-found",
+            environment={"KUBECONFIG": self.cluster.kubeconfig})
+        self.wait(lambda: not self.pods(), "Voda's pods to be gone")
+
+    def remove_jobs(self):
+        for kind in ("pytorchjobs", "mpijobs"):
+            for found in self.cluster.api.list(kind, namespace=None):
+                self.cluster.api.delete(kind, found["metadata"]["name"], found["metadata"]["namespace"])
+
+    def rolled_out(self):
+        done = self.cluster.kubectl("-n", NAMESPACE, "rollout", "status", f"deployment/{self.name}", "--timeout=120s",
+                                    check=False, seconds=150)
+        self.assertEqual(done.returncode, 0, f"{done.stderr}{self.state()}")
+
+    def wait(self, condition, what, seconds=60):
+        return self.cluster.wait_for(
+            condition, seconds, lambda: f"{what() if callable(what) else what}; {self.state()}")
+
+    def state(self):
+        pods = [(one["metadata"]["name"], one["spec"].get("nodeName"), self.role(one), one["status"]["phase"],
+                 [status["state"] for status in one["status"].get("containerStatuses", [])]) for one in self.pods()]
+        return f"pods {json.dumps(pods)}\n{self.log()[-4000:]}"
+
+    def log(self):
+        return self.cluster.nodes.logs(NAMESPACE, "")
+
+    def pods(self):
+        return self.cluster.api.list("pods", NAMESPACE)
+
+    @staticmethod
+    def role(one):
+        return one["metadata"]["labels"].get("vodascheduler/role")
+
+    def leader(self):
+        """Name, address: where the Service leads to."""
+        slices = self.cluster.api.ask("GET", f"/apis/discovery.k8s.io/v1/namespaces/{NAMESPACE}/endpointslices"
+                                             f"?labelSelector=kubernetes.io%2Fservice-name%3D{self.name}")["items"]
+        found = [(end["targetRef"]["name"], end["addresses"][0]) for one in slices
+                 for end in one.get("endpoints") or [] if end["conditions"]["ready"]]
+        return found[0] if len(found) == 1 else None
+
+    def ask(self, method, path, body=None, token=None, address=None):
+        """The leader, unless another pod is named: status, and the answer as text."""
+        connection = Named(address or self.leader()[1], f"{self.name}.{NAMESPACE}.svc", self.client)
+        try:
+            connection.request(method, path, body, {"Authorization": f"Bearer {token}"} if token else {})
+            answer = connection.getresponse()
+            return answer.status, answer.read().decode()
+        finally:
+            connection.close()
+
+    def leads(self, but=None):
+        """The pod that the Service leads to and that schedules, if it is another than `but`."""
+        found = self.leader()
+        if not found or found[0] == but:
+            return None
+        try:
+            return found[0] if self.ask("GET", "/readyz") == (200, "ok\n") else None
+        except OSError:
+            return None
+
+    def job(self, name, token):
+        status, text = self.ask("GET", f"/api/v1/jobs/{name}", token=token)
+        self.assertEqual(status, 200, text)
+        return json.loads(text)
+
+    def size(self, name, size, token):
+        self.wait(lambda: self.job(name, token)["workers"] == size, f"{name} to have {size} workers")
+
+    def uids(self, job, namespace="team-a"):
+        return {index: one["metadata"]["uid"] for index, one in workers(self.cluster, job, namespace).items()}
+
+    def nothing_was_forbidden(self):
+        for one in self.pods():
+            status, text = self.ask("GET", "/metrics", token=self.cluster.api.token, address=one["status"]["podIP"])
+            if self.role(one) == "leader":
+                self.assertEqual(status, 200, text)
+                self.assertIn("voda_kube_requests_total", text)
+                self.assertNotRegex(text, 'voda_kube_requests_total{[^}]*code="40[13]"')
+        self.assertNotRegex(self.log(), r"orbidden|\b403\b|cannot be labelled")
+
+    def released(self, *flags):
+        """What `voda release` says once nobody leads."""
+        def attempt():
+            done = run(BINARY, "release", "--kubeconfig", self.cluster.kubeconfig, "--lease",
+                       f"{NAMESPACE}/{self.name}", *flags, check=False)
+            if done.returncode == 0:
+                return done.stdout
+            self.assertIn("leads and would set gates again", done.stderr)
+            return None
+        return self.cluster.wait_for(attempt, 30, "the lease to end", every=1)
+
+    def report(self, job):
+        """From a pod on a real node, with what the job's own pods are told."""
+        worker = self.cluster.api.get("pytorchjobs", job, "team-a")["spec"]["pytorchReplicaSpecs"]["Worker"]
+        told = [one for one in worker["template"]["spec"]["containers"][0]["env"]
+                if one["name"].startswith("VODA_PROGRESS")]
+        self.assertEqual({one["name"]: one["value"] for one in told}["VODA_PROGRESS_URL"],
+                         f"http://{self.name}.{NAMESPACE}:55590/api/v1/jobs/team-a/{job}/progress")
+        self.cluster.api.create("pods", {"metadata": {"name": "reports"}, "spec": {
+            "restartPolicy": "Never", "nodeSelector": {"voda.test/node": "real"},
+            "hostAliases": [{"ip": self.leader()[1], "hostnames": [f"{self.name}.{NAMESPACE}"]}],
+            "volumes": [{"name": "usr", "hostPath": {"path": "/usr"}}],
+            "containers": [{"name": "c", "image": real_nodes.IMAGE, "imagePullPolicy": "Never", "env": told,
+                            "command": ["/usr/bin/python3", "-c", REPORT],
+                            "volumeMounts": [{"name": "usr", "mountPath": "/usr", "readOnly": True}]}]}}, "team-a")
+        self.wait(lambda: self.cluster.api.get("pods", "reports", "team-a")["status"]["phase"] in
+                  ("Succeeded", "Failed"), "the report")
+        self.assertEqual(self.cluster.nodes.logs("team-a", "reports"), "answer 204\n")
+
+    def forwarded(self):
+        """As NOTES.txt says: the leader's port, at a port of this machine."""
+        log = os.path.join(self.cluster.folder, "forward.log")
+        with open(log, "wb") as output:
+            process = subprocess.Popen(
+                [os.path.join(self.cluster.programs, "kubectl"), "-n", NAMESPACE, "port-forward",
+                 f"service/{self.name}", ":55587"], stdin=subprocess.DEVNULL, stdout=output, stderr=output,
+                env={**os.environ, "KUBECONFIG": self.cluster.kubeconfig})
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+
+        def port():
+            with open(log) as file:
+                text = file.read()
+            self.assertIsNone(process.poll(), text)
+            return re.search(r"127\.0\.0\.1:(\d+) ->", text)
+        return int(self.wait(port, "kubectl port-forward").group(1))
+
+    def test_schedules_every_namespace_from_inside(self):
+        self.install()
+        placed = {self.role(one): one for one in self.pods()}
+        self.assertEqual(set(placed), {"leader", "standby"})
+        self.assertEqual({one["spec"]["nodeName"] for one in placed.values()}, {"real-0", "real-1"})
+        self.assertEqual(placed["leader"]["metadata"]["name"], self.leader()[0])
+        self.assertEqual([one["status"]["containerStatuses"][0]["restartCount"] for one in self.pods()], [0, 0])
+        status, text = self.ask("GET", "/api/v1/jobs", address=placed["standby"]["status"]["podIP"])
+        self.assertEqual(status, 503)
+        self.assertIn(placed["leader"]["metadata"]["name"], text)
+        self.assertEqual(self.ask("GET", "/metrics")[0], 401)
+        loose = ssl.create_default_context(cadata=self.authority)
+        loose.check_hostname = False
+        with self.assertRaises(urllib.error.HTTPError) as refused:  # by its address, as Prometheus calls it
+            urllib.request.urlopen(f"https://{self.leader()[1]}:55587/metrics", context=loose, timeout=10)
+        self.assertEqual(refused.exception.code, 401)
         refused.exception.close()
-        self.assertIn('"level":"info"', self.cluster.nodes.logs(NAMESPACE, "voda").replace(": ", ":"))
+
+        # A user of a namespace, with nothing but what NOTES.txt says.
+        jane = self.cluster.kubectl("-n", "team-a", "create", "token", "jane").stdout.strip()
+        document = json.dumps(job("PyTorchJob", "a", 1, 3, namespace="team-a"))
+        for name, text in (("voda-ca.pem", self.authority), ("job.json", document)):
+            with open(os.path.join(self.cluster.folder, name), "w") as file:
+                file.write(text)
+        environment = {"VODA_SERVER": f"https://localhost:{self.forwarded()}", "VODA_TOKEN": jane,
+                       "VODA_CA_FILE": os.path.join(self.cluster.folder, "voda-ca.pem")}
+        done = run(BINARY, "create", "-f", os.path.join(self.cluster.folder, "job.json"), environment=environment)
+        name = re.search(r"team-a/a\S*", done.stdout).group()
+        short = name.split("/")[1]
+        self.assertIn(short, run(BINARY, "get", "jobs", "-n", "team-a", environment=environment).stdout)
+        self.size(name, 3, jane)
+        self.assertEqual(self.ask("GET", "/api/v1/jobs?namespace=team-b", token=jane)[0], 403)
+        uids = self.uids(short)
+        self.assertEqual(len(uids), 3)
+        self.report(short)
+        self.wait(lambda: (self.job(name, jane)["progress"] or {}).get("epoch") == 4,  # the fourth, of number 3, is done
+                  lambda: f"the progress to be seen: {self.job(name, jane)}")
+        self.assertEqual(self.ask("PUT", "/api/v1/settings", '{"rate_limit_seconds": 2}',
+                                  token=self.cluster.api.token)[0], 200)
+        self.assertIsNotNone(self.cluster.api.get("configmaps", "voda-settings", NAMESPACE))
+
+        # The leader crashes. Its pod is taken away, too, so that it cannot come back and win.
+        old = placed["leader"]
+        container = old["status"]["containerStatuses"][0]["containerID"].removeprefix("containerd://")
+        self.cluster.nodes._ctr(old["spec"]["nodeName"], "tasks", "kill", "--signal", "SIGKILL", container)
+        begun = time.monotonic()
+        self.taken_over(old["metadata"]["name"], begun, "its container is killed", name, jane,
+                        {"gracePeriodSeconds": 0})
+        self.assertEqual(self.uids(short), uids)
+        self.rolled_out()
+
+        # It is told to go.
+        old = self.leader()[0]
+        self.taken_over(old, time.monotonic(), "its pod is deleted", name, jane, None)
+        self.assertEqual(self.uids(short), uids)
+        self.rolled_out()
+        self.nothing_was_forbidden()
+
+        # An upgrade replaces both.
+        before = {one["metadata"]["uid"] for one in self.pods()}
+        self.helm("upgrade", "voda", CHART, values=self.values(logLevel="debug"))
+        self.rolled_out()
+        self.wait(lambda: not before & {one["metadata"]["uid"] for one in self.pods()}, "the old pods to go")
+        self.wait(self.leads, "a leader after the upgrade")
+        self.size(name, 3, jane)
+        self.assertEqual(self.uids(short), uids)
+        self.assertEqual(self.ask("PATCH", f"/api/v1/jobs/{name}", '{"max": 4}', token=jane)[0], 200)
+        self.size(name, 4, jane)
+        self.nothing_was_forbidden()
+
+        # Without Voda the job runs on, and its new pods need no gate opened.
+        uids = self.uids(short)
+        self.uninstall()
+        self.assertIn("released 1 templates, 0 pods and 0 nodes; 0 jobs are suspended", self.released())
+        self.assertEqual(self.uids(short), uids)
+        self.cluster.kubectl("-n", "team-a", "scale", "pytorchjob", short, "--replicas=5")
+        self.wait(lambda: [one["status"]["phase"] for one in workers(self.cluster, short, "team-a").values()] ==
+                  ["Running"] * 5, "a worker that Kubernetes places")
+        self.assertLessEqual(uids.items(), self.uids(short).items())
+
+    def taken_over(self, old, begun, why, name, token, options):
+        self.cluster.api.delete("pods", old, NAMESPACE, options)
+        new = self.wait(lambda: self.leads(but=old), f"another leader than {old}")
+        seconds = time.monotonic() - begun
+        print(f"\n  {why}: another pod leads after {seconds:.1f} s", flush=True)
+        self.assertLess(seconds, 20)
+        roles = {one["metadata"]["name"]: self.role(one) for one in self.pods()
+                 if "deletionTimestamp" not in one["metadata"]}
+        self.assertEqual([pod for pod, role in roles.items() if role == "leader"], [new])
+        self.assertEqual(self.job(name, token)["workers"], 3)
+        print(self.job(name, token)["progress"])
+
+    def taints(self):
+        return {one["metadata"]["name"]: [taint["value"] for taint in one["spec"].get("taints", [])
+                                          if taint["key"] == "vodascheduler/hostname"]
+                for one in self.cluster.api.list("nodes")}
+
+    def test_schedules_named_namespaces_alone_and_steers_by_taints(self):
+        self.name = "gpus"
+        self.install(replicas=1, fullnameOverride="gpus", namespaces=["team-a"], steering="taints")
+        admin = self.cluster.api.token
+        self.wait(lambda: self.taints() == {"kwok-0": ["kwok-0"], "kwok-1": ["kwok-1"], "real-0": [], "real-1": []},
+                  lambda: f"taints: {self.taints()}")
+        self.cluster.apply(job("PyTorchJob", "theirs", 1, 2, namespace="team-b"))
+        self.cluster.apply(job("PyTorchJob", "ours", 1, 2, namespace="team-a"))
+        self.cluster.apply(job("MPIJob", "mpi", 1, 2, namespace="team-a"))
+        for name in ("ours", "mpi"):
+            self.size(f"team-a/{name}", 2, admin)
+        self.wait(lambda: [one["status"]["phase"] for one in workers(self.cluster, "ours", "team-a").values()] ==
+                  ["Running"] * 2, "its workers to run")
+        self.assertEqual(self.ask("PUT", "/api/v1/settings", '{"rate_limit_seconds": 2}', token=admin)[0], 200)
+        self.assertIsNotNone(self.cluster.api.get("configmaps", "gpus-settings", NAMESPACE))
+        theirs = self.cluster.api.get("pytorchjobs", "theirs", "team-b")
+        self.assertTrue(theirs["spec"]["runPolicy"]["suspend"])
+        self.assertNotIn("vodascheduler", json.dumps(theirs["metadata"].get("annotations", {})))
+        self.assertEqual(self.ask("GET", "/api/v1/jobs/team-b/theirs", token=admin)[0], 404)
+        self.assertEqual(self.cluster.api.list("pods", "team-b"), [])
+        self.nothing_was_forbidden()
+
+        uids = self.uids("ours")
+        self.uninstall()
+        self.assertEqual(self.taints()["kwok-0"], ["kwok-0"])
+        self.assertIn("released 0 templates, 0 pods and 2 nodes", self.released("--namespaces", "team-a"))
+        self.assertEqual(sum(self.taints().values(), []), [])
+        self.assertEqual(self.uids("ours"), uids)
 
 
 if __name__ == "__main__":

@@ -36,8 +36,8 @@ def launchers(cluster, name):
 class Witness:
     """Every pod and every job of a namespace since it began, by UID: a name may come again, a UID never. It watches
     without a gap: only after the API server has forgotten the past (410) it lists anew, and something could be missed
-    that came and went in between. A pod counts once it has a node: KWOK deletes by name, and at times takes the pod along
-    that got the name a moment later, before it could have run anywhere."""
+    that came and went in between. A pod counts once it has a node: in tests a pod at times went before it had one, not
+    deleted by Voda, and another came in its place; neither could have run anywhere."""
 
     def __init__(self, cluster):
         self.cluster = cluster
