@@ -31,7 +31,7 @@ tests-built:
 check: tests-built  ## the fast tests
 	@ctest --test-dir build/release -L fast -j $(JOBS) --progress
 
-test: tests-built lint  ## everything a release must pass
+test: tests-built lint kubernetes-built  ## everything a release must pass
 	$(call step,Elastic Horovod and schemathesis)
 	@tools/horovod_venv.sh
 	@tools/schemathesis_venv.sh
@@ -48,20 +48,16 @@ bench: tests-built  ## speed, fidelity and forecast error; prints tables
 	@cmake --build build/release --target benchmarks -j $(JOBS) -- --quiet
 	@tools/bench.sh build/release
 
-test-kubernetes: tests-built  ## the Kubernetes client and adapter on a real control plane with played nodes
+.PHONY: kubernetes-built
+kubernetes-built: tests-built
+	$(call step,the parts of a Kubernetes cluster)
 	@tools/bootstrap.sh kubernetes
+	@tests/kubernetes/build.sh cluster
 	@cmake --build build/release --target kube_probe adapter_probe -j $(JOBS) -- --quiet
-	@for suite in "cluster_test -k Played" client_test adapter_test; do \
-	  set -- $$suite; echo "== $$suite"; /usr/bin/python3 -W ignore tests/kubernetes/$$1.py "$${@:2}"; done
 
-bench-kubernetes: all  ## Voda beside Kueue on a real control plane, and on 1,000 played nodes; prints tables
-	@tools/bootstrap.sh kubernetes
-	@VODA_BINARY=$(CURDIR)/build/release/voda /usr/bin/python3 -W ignore bench/kubernetes/kueue_bench.py
-	@VODA_BINARY=$(CURDIR)/build/release/voda /usr/bin/python3 -W ignore bench/kubernetes/scale_bench.py
-
-image: all  ## a small container image, build/voda-image.tar, made without a container engine
-	@tools/bootstrap.sh image
-	@tools/make_image.py
+test-kubernetes: kubernetes-built  ## what make test does on a real control plane with played and real nodes
+	@tools/horovod_venv.sh
+	@ctest --test-dir build/release -L kubernetes --progress
 
 cluster-up:  ## a Kubernetes cluster to play with; its parts are built from source the first time, which takes minutes
 	@tools/bootstrap.sh kubernetes

@@ -25,9 +25,13 @@ VODA_KILLS=${VODA_KILLS:-100} /usr/bin/python3 tests/live/kill_test.py
 stage "requests made from docs/openapi.json"
 VODA_FUZZ_EXAMPLES=${VODA_FUZZ_EXAMPLES:-200} VODA_SEED=${VODA_SEED:-7} /usr/bin/python3 tests/live/openapi_test.py
 
-stage "Kubernetes: the client and the adapter on a real control plane, the cluster with real nodes"
-make test-kubernetes
-/usr/bin/python3 -W ignore tests/kubernetes/cluster_test.py -k Real
+stage "Kubernetes: every algorithm, every fault, a kill at every write, real training, the chart"
+tests/kubernetes/build.sh helm
+for suite in schedule faults training image chart; do
+  echo "-- $suite"
+  /usr/bin/python3 -W ignore "tests/kubernetes/${suite}_test.py"
+done
+/usr/bin/python3 -W ignore tests/kubernetes/cluster_test.py
 
 stage "fuzzing, $seconds s each"
 cmake --preset fuzz >/dev/null

@@ -171,6 +171,9 @@ class Driven final : public KubeflowCluster, public DriverHost {
     options.resource = resource;
     options.name_space = name_space;
     options.seed = config_.seed++;
+    // One replica with a handful of watches need not fear to come back in step with a thousand others, and a
+    // scheduler that sees nothing for half a minute is none.
+    options.rules.backoff.longest = kube::Duration(5'000);
     return options;
   }
 
@@ -385,6 +388,7 @@ class Driven final : public KubeflowCluster, public DriverHost {
               int failures) override {
     callbacks_.failed(job, gpu_type, message, failures);
   }
+  void Stuck(const std::string& job, const std::string& why) override { callbacks_.stuck(job, why); }
 
   kube::Io& io_;
   ClusterConfig config_;

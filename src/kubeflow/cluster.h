@@ -52,7 +52,8 @@ class KubeflowCluster {
     std::function<void(std::vector<NodeBook::Change> nodes)> synced;
     std::function<void(const std::string& job, const std::string& gpu_type, const std::string& message,
                        int failures)>
-        failed;                       // a worker, which is replaced
+        failed;                                                                 // a worker, which is replaced
+    std::function<void(const std::string& job, const std::string& why)> stuck;  // an order
     std::function<bool()> may_write;  // we lead, with time left for a write
   };
 

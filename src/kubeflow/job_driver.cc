@@ -17,6 +17,7 @@ constexpr kube::Duration kQuiet{100};          // so long the watch shows nothin
 constexpr kube::Duration kMostQuiet{1000};     // what an order waits for that
 constexpr kube::Duration kUntilHandled{2000};  // and for an operator that may not run at all
 constexpr kube::Duration kLongest{30'000};
+constexpr kube::Duration kStuck{30'000};    // so long an order may take without a word to the user
 constexpr kube::Duration kGiveUp{300'000};  // so long the scheduler waits for an outcome
 constexpr int kHostTries = 120;
 constexpr kube::Duration kHostsEvery{500};
@@ -59,7 +60,7 @@ JobDriver::~JobDriver() {
 }
 
 void JobDriver::Execute(Order order, const std::string& gpu_type) {
-  order_ = {std::move(order), gpu_type, host_.io().Now()};
+  order_ = {std::move(order), gpu_type, host_.io().Now(), false};
   Advance();
 }
 
@@ -158,7 +159,11 @@ bool JobDriver::Pursue(const JobObject& job) {
     Abandon(fmt::format("given up: {}", step.why));
     return true;
   }
-  Again(kGiveUp - waited);
+  if (waited >= kStuck && !order_->told) {
+    order_->told = true;
+    host_.Stuck(job_, step.why);
+  }
+  Again((order_->told ? kGiveUp : kStuck) - waited);
   if (step.writes.empty()) return false;
   const bool of_the_job = std::any_of(step.writes.begin(), step.writes.end(), [](const Write& write) {
     return write.kind != Write::Kind::kPin && write.kind != Write::Kind::kDeletePod;

@@ -39,6 +39,8 @@ class DriverHost {
   // A worker has failed and is replaced.
   virtual void Failed(const std::string& job, const std::string& gpu_type, const std::string& message,
                       int failures) = 0;
+  // An order does not come about, for this reason; it is still tried.
+  virtual void Stuck(const std::string& job, const std::string& why) = 0;
 };
 
 // How the job is to be driven.
@@ -99,6 +101,7 @@ class JobDriver {
     Order order;
     std::string gpu_type;
     kube::TimePoint begun;
+    bool told = false;  // that it is stuck
   };
   std::optional<InHand> order_;
   std::vector<std::string> believed_;  // what the scheduler takes the job to hold

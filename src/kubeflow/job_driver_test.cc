@@ -49,7 +49,9 @@ class Host final : public DriverHost {
     posted.push_back(std::move(event));
   }
   void Failed(const std::string&, const std::string&, const std::string&, int) override {}
+  void Stuck(const std::string&, const std::string& why) override { stuck = why; }
 
+  std::string stuck;
   kube::testing::FakeIo fake;
   JobObject job;
   std::vector<PodObject> pods;
@@ -84,7 +86,10 @@ TEST(JobDriver, AnOrderThatIsNeverReachedIsGivenUpAndWhatCameOfItIsTold) {
   host.AddPod("b", false);
   JobDriver driver(host, {.name = "ns/job", .gpu_type = "x", .believed = {"a"}});
   driver.Execute(Grow(1, {"a", "b"}), "x");
-  host.fake.Pass(kube::Duration(299'000));
+  host.fake.Pass(kube::Duration(29'000));
+  EXPECT_EQ(host.stuck, "");
+  host.fake.Pass(kube::Duration(270'000));
+  EXPECT_NE(host.stuck, "") << "its user is told why";
   EXPECT_TRUE(host.posted.empty());
   host.fake.Pass(kube::Duration(2'000));
   ASSERT_EQ(host.posted.size(), 2U);

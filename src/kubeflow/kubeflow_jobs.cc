@@ -205,6 +205,10 @@ class Jobs final : public KubeflowJobs {
                               int failures) {
       callbacks_.notice({job, gpu_type, JobNotice::Kind::kWorkerFailed, message, failures});
     };
+    callbacks.stuck = [this](const std::string& job, const std::string& why) {
+      Log(LogLevel::kWarn, "order does not come about yet", {{"job", job}, {"why", why}});
+      if (const JobObject* object = cluster_->Find(job)) Tell(*object, {"Stuck", why, true});
+    };
     callbacks.seen = [this](const JobObject& job) { Seen(job); };
     callbacks.synced = [this](std::vector<NodeBook::Change> nodes) {
       for (NodeBook::Change& change : nodes)

@@ -20,9 +20,11 @@ class Host final : public DriverHost {
   void Post(const std::string&, Event) override {}
   void Ended(const std::string&, const std::string&, Event) override {}
   void Failed(const std::string&, const std::string&, const std::string&, int) override {}
+  void Stuck(const std::string&, const std::string& why) override { stuck = why; }
 
   double WallSeconds() const { return std::chrono::duration<double>(fake.Wall().time_since_epoch()).count(); }
 
+  std::string stuck;
   kube::testing::FakeIo fake;
   JobObject job;
   bool may_send = true;

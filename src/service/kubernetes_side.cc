@@ -120,21 +120,28 @@ class Side final : public KubernetesSide {
     jobs_->Start();
   }
 
-  // So that a Service can choose the pod that leads.
+  // So that a Service can choose the pod that leads. One write at a time: of two that are under way the
+  // server may take the later one first.
   void Label(const char* role) {
     role_ = role;
-    if (!config_.pod.empty()) SendLabel(role);
+    if (!config_.pod.empty() && !labelling_) SendLabel();
   }
-  void SendLabel(const char* role) {
+  void SendLabel() {
+    labelling_ = true;
     kube::Request request = kube::MergePatchRequest(
         kubeflow::kPods, {config_.lease.name_space, config_.pod},
-        fmt::format(R"({{"metadata":{{"labels":{{"vodascheduler/role":{}}}}}}})", kube::JsonText(role)));
-    transport_->Send(std::move(request), [this, role, alive = alive_](const kube::Reply& reply) {
-      if (reply.ok() || !*alive || role_ != role) return;
+        fmt::format(R"({{"metadata":{{"labels":{{"vodascheduler/role":{}}}}}}})", kube::JsonText(role_)));
+    transport_->Send(std::move(request), [this, sent = role_, alive = alive_](const kube::Reply& reply) {
+      if (!*alive) return;
+      if (role_ != sent) return SendLabel();
+      if (reply.ok()) {
+        labelling_ = false;
+        return;
+      }
       Log(LogLevel::kWarn, "own pod cannot be labelled; clients may not find the leader",
           {{"pod", config_.pod}, {"why", reply.error->Text()}});
-      transport_->After(kRetryLabel, [this, role, alive] {
-        if (*alive && role_ == role) SendLabel(role);
+      transport_->After(kRetryLabel, [this, alive] {
+        if (*alive) SendLabel();
       });
     });
   }
@@ -143,6 +150,7 @@ class Side final : public KubernetesSide {
   Callbacks callbacks_;
   std::string server_;
   std::string role_;
+  bool labelling_ = false;
   kube::Counters counters_;
   std::unique_ptr<kube::Transport> transport_;
   std::unique_ptr<kube::LeaderElection> election_;

@@ -132,6 +132,9 @@ int Main(int argc, char** argv) {
   callbacks.failed = [](const std::string& job, const std::string&, const std::string& message, int) {
     Say(fmt::format("failed {} {}", job, message));
   };
+  callbacks.stuck = [](const std::string& job, const std::string& why) {
+    Say(fmt::format("stuck {} {}", job, why));
+  };
   callbacks.may_write = [] { return true; };
   {
     const auto cluster = KubeflowCluster::Create(**transport, counters, options, callbacks);

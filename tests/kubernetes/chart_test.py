@@ -38,7 +38,7 @@ FORBIDDEN = {"hostPath", "hostNetwork", "hostPID", "hostIPC", "hostPort", "privi
 PROFILES = {
     "default": {},
     "namespaces": {"namespaces": ["team-a", "team-b", NAMESPACE]},
-    "taints": {"steering": "taints", "tolerations": [{"operator": "Exists"}]},
+    "taints": {"steering": "taints", "tolerations": [{"key": "pool", "operator": "Exists"}]},
     "claim": {"replicas": 1, "data": {"persistent": {"enabled": True, "storageClassName": "fast", "size": "5Gi"}}},
     "claim of others": {"replicas": 1, "data": {"persistent": {"enabled": True, "existingClaim": "mine"}}},
     "own certificate": {"tls": {"secretName": "mine"}, "hosts": ["voda.example.com"]},
@@ -231,6 +231,12 @@ class Rendered(unittest.TestCase):
             "configmaps:voda-settings": {"get", "update", "patch"}, "pods": {"patch"}})
         taints = rights(the(render(PROFILES["taints"]), "ClusterRole"))
         self.assertEqual(taints, {**tested, "nodes": tested["nodes"] | {"patch"}})
+        self.assertIn("configmaps:gpus-voda-settings", rights(the(render(release="gpus"), "Role")))
+
+    def test_it_does_not_evict_itself(self):
+        self.assertNotIn("tolerations", pod(render()))
+        self.assertEqual(pod(render(PROFILES["taints"]))["tolerations"], [
+            {"key": "pool", "operator": "Exists"}, {"key": "vodascheduler/hostname", "operator": "Exists"}])
 
     def test_named_namespaces_leave_nothing_of_jobs_to_the_cluster(self):
         every = rights(the(render(), "ClusterRole"))
@@ -537,7 +543,7 @@ class Named(http.client.HTTPSConnection):
 
 
 REPORT = """import os, urllib.request
-request = urllib.request.Request(os.environ["VODA_PROGRESS_URL"], b'{"epoch": 3, "total_epochs": 10}',
+request = urllib.request.Request(os.environ["VODA_PROGRESS_URL"], os.environ["REPORT"].encode(),
     {"Authorization": "Bearer " + os.environ["VODA_PROGRESS_TOKEN"], "Content-Type": "application/json"})
 print("answer", urllib.request.urlopen(request, timeout=20).status, flush=True)
 """
@@ -628,7 +634,7 @@ class Inside(unittest.TestCase):
         return f"pods {json.dumps(pods)}\n{self.log()[-4000:]}"
 
     def log(self):
-        return self.cluster.nodes.logs(NAMESPACE, "")
+        return self.cluster.nodes.logs(NAMESPACE, f"{self.name}-")
 
     def pods(self):
         return self.cluster.api.list("pods", NAMESPACE)
@@ -677,16 +683,14 @@ class Inside(unittest.TestCase):
         return {index: one["metadata"]["uid"] for index, one in workers(self.cluster, job, namespace).items()}
 
     def nothing_was_forbidden(self):
-        for one in self.pods():
-            status, text = self.ask("GET", "/metrics", token=self.cluster.api.token, address=one["status"]["podIP"])
-            if self.role(one) == "leader":
-                self.assertEqual(status, 200, text)
-                self.assertIn("voda_kube_requests_total", text)
-                self.assertNotRegex(text, 'voda_kube_requests_total{[^}]*code="40[13]"')
+        status, text = self.ask("GET", "/metrics", token=self.cluster.api.token)
+        self.assertEqual(status, 200, text)
+        self.assertIn("voda_kube_requests_total", text)
+        self.assertNotRegex(text, 'voda_kube_requests_total{[^}]*code="40[13]"')
         self.assertNotRegex(self.log(), r"orbidden|\b403\b|cannot be labelled")
 
-    def released(self, *flags):
-        """What `voda release` says once nobody leads."""
+    def released(self, *flags, seconds=0):
+        """What `voda release` says, within so many seconds, once nobody leads."""
         def attempt():
             done = run(BINARY, "release", "--kubeconfig", self.cluster.kubeconfig, "--lease",
                        f"{NAMESPACE}/{self.name}", *flags, check=False)
@@ -694,25 +698,29 @@ class Inside(unittest.TestCase):
                 return done.stdout
             self.assertIn("leads and would set gates again", done.stderr)
             return None
-        return self.cluster.wait_for(attempt, 30, "the lease to end", every=1)
+        return self.cluster.wait_for(attempt, seconds, "the lease to end", every=1)
 
-    def report(self, job):
+    def report(self, job, epoch, token):
         """From a pod on a real node, with what the job's own pods are told."""
         worker = self.cluster.api.get("pytorchjobs", job, "team-a")["spec"]["pytorchReplicaSpecs"]["Worker"]
         told = [one for one in worker["template"]["spec"]["containers"][0]["env"]
                 if one["name"].startswith("VODA_PROGRESS")]
         self.assertEqual({one["name"]: one["value"] for one in told}["VODA_PROGRESS_URL"],
                          f"http://{self.name}.{NAMESPACE}:55590/api/v1/jobs/team-a/{job}/progress")
-        self.cluster.api.create("pods", {"metadata": {"name": "reports"}, "spec": {
+        told.append({"name": "REPORT", "value": json.dumps({"epoch": epoch, "total_epochs": 10})})
+        name = f"reports-{epoch}"
+        self.cluster.api.create("pods", {"metadata": {"name": name}, "spec": {
             "restartPolicy": "Never", "nodeSelector": {"voda.test/node": "real"},
             "hostAliases": [{"ip": self.leader()[1], "hostnames": [f"{self.name}.{NAMESPACE}"]}],
             "volumes": [{"name": "usr", "hostPath": {"path": "/usr"}}],
             "containers": [{"name": "c", "image": real_nodes.IMAGE, "imagePullPolicy": "Never", "env": told,
                             "command": ["/usr/bin/python3", "-c", REPORT],
                             "volumeMounts": [{"name": "usr", "mountPath": "/usr", "readOnly": True}]}]}}, "team-a")
-        self.wait(lambda: self.cluster.api.get("pods", "reports", "team-a")["status"]["phase"] in
-                  ("Succeeded", "Failed"), "the report")
-        self.assertEqual(self.cluster.nodes.logs("team-a", "reports"), "answer 204\n")
+        self.wait(lambda: self.cluster.api.get("pods", name, "team-a")["status"]["phase"] in ("Succeeded", "Failed"),
+                  "the report")
+        self.assertEqual(self.cluster.nodes.logs("team-a", name), "answer 204\n")
+        self.wait(lambda: (self.job(f"team-a/{job}", token)["progress"] or {}).get("epoch") == epoch + 1,
+                  lambda: f"the progress to be seen: {self.job(f'team-a/{job}', token)}")  # epochs count from 0
 
     def forwarded(self):
         """As NOTES.txt says: the leader's port, at a port of this machine."""
@@ -734,14 +742,15 @@ class Inside(unittest.TestCase):
 
     def test_schedules_every_namespace_from_inside(self):
         self.install()
+        self.wait(lambda: {self.role(one) for one in self.pods()} == {"leader", "standby"}, "both to be labelled")
         placed = {self.role(one): one for one in self.pods()}
-        self.assertEqual(set(placed), {"leader", "standby"})
         self.assertEqual({one["spec"]["nodeName"] for one in placed.values()}, {"real-0", "real-1"})
         self.assertEqual(placed["leader"]["metadata"]["name"], self.leader()[0])
         self.assertEqual([one["status"]["containerStatuses"][0]["restartCount"] for one in self.pods()], [0, 0])
-        status, text = self.ask("GET", "/api/v1/jobs", address=placed["standby"]["status"]["podIP"])
-        self.assertEqual(status, 503)
-        self.assertIn(placed["leader"]["metadata"]["name"], text)
+        standby = placed["standby"]["status"]["podIP"]
+        self.assertEqual(self.ask("GET", "/api/v1/jobs", address=standby)[0], 503)
+        self.wait(lambda: placed["leader"]["metadata"]["name"] in self.ask("GET", "/api/v1/jobs", address=standby)[1],
+                  "the other to say who leads")
         self.assertEqual(self.ask("GET", "/metrics")[0], 401)
         loose = ssl.create_default_context(cadata=self.authority)
         loose.check_hostname = False
@@ -766,9 +775,7 @@ class Inside(unittest.TestCase):
         self.assertEqual(self.ask("GET", "/api/v1/jobs?namespace=team-b", token=jane)[0], 403)
         uids = self.uids(short)
         self.assertEqual(len(uids), 3)
-        self.report(short)
-        self.wait(lambda: (self.job(name, jane)["progress"] or {}).get("epoch") == 4,  # the fourth, of number 3, is done
-                  lambda: f"the progress to be seen: {self.job(name, jane)}")
+        self.report(short, 3, jane)
         self.assertEqual(self.ask("PUT", "/api/v1/settings", '{"rate_limit_seconds": 2}',
                                   token=self.cluster.api.token)[0], 200)
         self.assertIsNotNone(self.cluster.api.get("configmaps", "voda-settings", NAMESPACE))
@@ -781,6 +788,7 @@ class Inside(unittest.TestCase):
         self.taken_over(old["metadata"]["name"], begun, "its container is killed", name, jane,
                         {"gracePeriodSeconds": 0})
         self.assertEqual(self.uids(short), uids)
+        self.report(short, 4, jane)  # the job's token is good at the new one
         self.rolled_out()
 
         # It is told to go.
@@ -802,10 +810,12 @@ class Inside(unittest.TestCase):
         self.size(name, 4, jane)
         self.nothing_was_forbidden()
 
-        # Without Voda the job runs on, and its new pods need no gate opened.
+        # Without Voda the job runs on, and its new pods need no gate opened. With its rights gone, Voda could not give
+        # its lease back.
         uids = self.uids(short)
         self.uninstall()
-        self.assertIn("released 1 templates, 0 pods and 0 nodes; 0 jobs are suspended", self.released())
+        self.assertIn("released 1 templates, 0 pods and 0 nodes; 0 jobs are suspended",
+                      self.released(seconds=30))
         self.assertEqual(self.uids(short), uids)
         self.cluster.kubectl("-n", "team-a", "scale", "pytorchjob", short, "--replicas=5")
         self.wait(lambda: [one["status"]["phase"] for one in workers(self.cluster, short, "team-a").values()] ==
@@ -822,7 +832,6 @@ class Inside(unittest.TestCase):
                  if "deletionTimestamp" not in one["metadata"]}
         self.assertEqual([pod for pod, role in roles.items() if role == "leader"], [new])
         self.assertEqual(self.job(name, token)["workers"], 3)
-        print(self.job(name, token)["progress"])
 
     def taints(self):
         return {one["metadata"]["name"]: [taint["value"] for taint in one["spec"].get("taints", [])
@@ -831,10 +840,14 @@ class Inside(unittest.TestCase):
 
     def test_schedules_named_namespaces_alone_and_steers_by_taints(self):
         self.name = "gpus"
-        self.install(replicas=1, fullnameOverride="gpus", namespaces=["team-a"], steering="taints")
+        self.cluster.kubectl("label", "node", "real-0", "vodascheduler/accelerator=spare")  # Voda's own node
+        self.addCleanup(self.cluster.kubectl, "label", "node", "real-0", "vodascheduler/accelerator-")
+        self.install(replicas=1, fullnameOverride="gpus", namespaces=["team-a"], steering="taints",
+                     nodeSelector={"kubernetes.io/hostname": "real-0"})
         admin = self.cluster.api.token
-        self.wait(lambda: self.taints() == {"kwok-0": ["kwok-0"], "kwok-1": ["kwok-1"], "real-0": [], "real-1": []},
-                  lambda: f"taints: {self.taints()}")
+        [before] = [one["metadata"]["uid"] for one in self.pods()]
+        self.wait(lambda: self.taints() == {"kwok-0": ["kwok-0"], "kwok-1": ["kwok-1"], "real-0": ["real-0"],
+                                            "real-1": []}, lambda: f"taints: {self.taints()}")
         self.cluster.apply(job("PyTorchJob", "theirs", 1, 2, namespace="team-b"))
         self.cluster.apply(job("PyTorchJob", "ours", 1, 2, namespace="team-a"))
         self.cluster.apply(job("MPIJob", "mpi", 1, 2, namespace="team-a"))
@@ -850,11 +863,14 @@ class Inside(unittest.TestCase):
         self.assertEqual(self.ask("GET", "/api/v1/jobs/team-b/theirs", token=admin)[0], 404)
         self.assertEqual(self.cluster.api.list("pods", "team-b"), [])
         self.nothing_was_forbidden()
+        self.assertEqual([one["metadata"]["uid"] for one in self.pods()], [before], "it has evicted itself")
 
+        # Stopped as the README says, it has given its lease back.
         uids = self.uids("ours")
-        self.uninstall()
+        self.cluster.kubectl("-n", NAMESPACE, "scale", "deployment", "gpus", "--replicas=0")
+        self.wait(lambda: not self.pods(), "Voda's pod to be gone")
         self.assertEqual(self.taints()["kwok-0"], ["kwok-0"])
-        self.assertIn("released 0 templates, 0 pods and 2 nodes", self.released("--namespaces", "team-a"))
+        self.assertIn("released 0 templates, 0 pods and 3 nodes", self.released("--namespaces", "team-a"))
         self.assertEqual(sum(self.taints().values(), []), [])
         self.assertEqual(self.uids("ours"), uids)
 
