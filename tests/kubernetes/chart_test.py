@@ -428,6 +428,7 @@ class Installed(unittest.TestCase):
         answer = self.helm("upgrade", "voda", CHART, values={"rateLimit": "5s"})
         self.assertIn("port-forward service/voda 55587", answer.stdout)
         self.assertIn("create token", answer.stdout)
+        self.assertIn(f"voda release --lease {NAMESPACE}/voda\n", answer.stdout)
         deployment = self.cluster.api.get("deployments", "voda", NAMESPACE)
         self.assertIn("--rate-limit=5s", deployment["spec"]["template"]["spec"]["containers"][0]["args"])
         self.assertEqual(self.cluster.api.get("secrets", "voda-tls", NAMESPACE)["data"], before["data"])
