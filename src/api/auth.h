@@ -18,7 +18,7 @@ struct GateConfig {
   // Somebody behind the gate asks for tokens of other kinds; jobs are NAMESPACE/NAME, and report progress
   // from another network.
   bool asks_elsewhere = false;
-  bool no_auth = false;         // asks for no token; Host and Origin are checked all the same
+  bool no_auth = false;  // asks for no token; Host and Origin are checked all the same
   // Values of Host that are ours, besides localhost, 127.0.0.1 and [::1]: "voda.example.com" with any port,
   // "voda.example.com:8443" with that one. IPv6 in brackets.
   std::vector<std::string> hosts;

@@ -73,26 +73,26 @@ class JobCluster {
   // ---- The record of jobs and settings.
   virtual bool KeepsJobs() const { return false; }
   // All of them are kept from now on, or none. Before anything else about them.
-  virtual void Accept(std::vector<ClusterJob> jobs, Done done) {
+  virtual void Accept(const std::vector<ClusterJob>& jobs, const Done& done) {
     (void)jobs;
     done(std::nullopt);
   }
   // `state` takes the place of the job's; Note does so with the next write that is made anyway.
-  virtual void Remember(const std::string& job, std::string state, Done done) {
+  virtual void Remember(const std::string& job, const std::string& state, const Done& done) {
     (void)job;
     (void)state;
     done(std::nullopt);
   }
-  virtual void Note(const std::string& job, std::string state) {
+  virtual void Note(const std::string& job, const std::string& state) {
     (void)job;
     (void)state;
   }
   // The user wants it gone; the implementation says when it is.
-  virtual void Remove(const std::string& job, Done done) {
+  virtual void Remove(const std::string& job, const Done& done) {
     (void)job;
     done(std::nullopt);
   }
-  virtual void KeepSettings(const std::map<std::string, std::string>& settings, Done done) {
+  virtual void KeepSettings(const std::map<std::string, std::string>& settings, const Done& done) {
     (void)settings;
     done(std::nullopt);
   }
@@ -101,14 +101,14 @@ class JobCluster {
     (void)job;
     (void)why;
   }
-  virtual void Say(const std::string& job, JobWord word) {
+  virtual void Say(const std::string& job, const JobWord& word) {
     (void)job;
     (void)word;
   }
 
   // ---- What runs.
   // The devices of a node by GPU index; empty: slots without a device. Announced before its NodeAdded.
-  virtual void AddNode(const std::string& name, std::vector<int> devices) {
+  virtual void AddNode(const std::string& name, const std::vector<int>& devices) {
     (void)name;
     (void)devices;
   }
@@ -145,7 +145,7 @@ class JobCluster {
     std::function<bool(std::string_view text)> data;  // false: nobody reads any more
     std::function<void(std::optional<Refusal>)> end;
   };
-  virtual bool ReadLogs(LogRequest request) {
+  virtual bool ReadLogs(const LogRequest& request) {
     (void)request;
     return false;
   }

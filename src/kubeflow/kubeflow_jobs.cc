@@ -85,15 +85,15 @@ class Jobs final : public KubeflowJobs {
   // ---- The record.
   bool KeepsJobs() const override { return true; }
 
-  void Accept(std::vector<ClusterJob> jobs, Done done) override {
+  void Accept(const std::vector<ClusterJob>& jobs, const Done& done) override {
     auto batch = std::make_shared<Batch>();
-    batch->jobs = std::move(jobs);
-    batch->done = std::move(done);
+    batch->jobs = jobs;
+    batch->done = done;
     OnIo([this, batch] { CreateNext(batch); });
   }
 
-  void Remember(const std::string& job, std::string state, Done done) override {
-    OnIo([this, job, state = std::move(state), done = std::move(done)] {
+  void Remember(const std::string& job, const std::string& state, const Done& done) override {
+    OnIo([this, job, state, done] {
       const JobObject* object = cluster_->Find(job);
       if (object == nullptr) return Answer(done, NotFound("the object of " + job + " is gone"));
       if (!callbacks_.may_write()) return Answer(done, NotLeading());
@@ -104,10 +104,10 @@ class Jobs final : public KubeflowJobs {
     });
   }
 
-  void Note(const std::string& job, std::string state) override { cluster_->Note(job, std::move(state)); }
+  void Note(const std::string& job, const std::string& state) override { cluster_->Note(job, state); }
 
-  void Remove(const std::string& job, Done done) override {
-    OnIo([this, job, done = std::move(done)] {
+  void Remove(const std::string& job, const Done& done) override {
+    OnIo([this, job, done] {
       const JobObject* object = cluster_->Find(job);
       if (object == nullptr)
         return Answer(done, NotFound("the object of " + job + " is gone; its history is kept"));
@@ -121,10 +121,10 @@ class Jobs final : public KubeflowJobs {
     });
   }
 
-  void KeepSettings(const std::map<std::string, std::string>& settings, Done done) override {
+  void KeepSettings(const std::map<std::string, std::string>& settings, const Done& done) override {
     Json data = Json::object();
     for (const auto& [key, value] : settings) data[SettingKey(key)] = value;
-    OnIo([this, data = std::move(data), done = std::move(done)] {
+    OnIo([this, data = std::move(data), done] {
       if (!callbacks_.may_write()) return Answer(done, NotLeading());
       Send(kube::MergePatchRequest(kConfigMaps, config_.settings, Json{{"data", data}}.dump()),
            [this, data, done](const kube::Reply& reply) {
@@ -148,8 +148,8 @@ class Jobs final : public KubeflowJobs {
       if (const JobObject* object = cluster_->Find(job)) Tell(*object, {"Refused", why, true});
     });
   }
-  void Say(const std::string& job, JobWord word) override {
-    OnIo([this, job, word = std::move(word)] {
+  void Say(const std::string& job, const JobWord& word) override {
+    OnIo([this, job, word] {
       if (const JobObject* object = cluster_->Find(job)) Tell(*object, word);
     });
   }
@@ -174,8 +174,8 @@ class Jobs final : public KubeflowJobs {
   int Failures(const std::string&) const override { return 0; }
   Cluster& PortFor(const std::string& gpu_type) override { return cluster_->PortFor(gpu_type); }
 
-  bool ReadLogs(LogRequest request) override {
-    OnIo([this, request = std::move(request)] { OpenLog(request); });
+  bool ReadLogs(const LogRequest& request) override {
+    OnIo([this, request] { OpenLog(request); });
     return true;
   }
 

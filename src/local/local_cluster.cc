@@ -109,8 +109,8 @@ class LocalClusterImpl final : public LocalCluster, private local::Machine {
     runners_.clear();
   }
 
-  void AddNode(const std::string& name, std::vector<int> devices) override {
-    Enqueue([this, name, devices = std::move(devices)] {
+  void AddNode(const std::string& name, const std::vector<int>& devices) override {
+    Enqueue([this, name, devices] {
       std::vector<int>& of = devices_[name];
       of = devices;
       std::sort(of.begin(), of.end());

@@ -78,9 +78,11 @@ Answer<std::vector<JobRecord>> Service::Admit(const std::vector<JobSpec>& specs,
     if (const auto* refusal = std::get_if<Refusal>(&made)) return *refusal;
     JobRecord& record = std::get<0>(made);
     const std::string before = cluster_.KeepsJobs() ? spec.name_space + "/" : std::string();
-    record.name = before + UniqueJobName(spec.name, now, [&](const std::string& name) {
-                    return by_name_.contains(before + name) || names.contains(before + name);
-                  });
+    const auto taken = [&](const std::string& name) {
+      const std::string whole = before + name;
+      return by_name_.contains(whole) || names.contains(whole);
+    };
+    record.name = before + UniqueJobName(spec.name, now, taken);
     names.insert(record.name);
     records.push_back(std::move(record));
   }
@@ -175,8 +177,8 @@ void Service::Submit(std::vector<JobSpec> specs, std::optional<Idempotency> idem
     jobs.push_back({0, records[i].name, records[i].gpu_type, records[i].token, specs[i],
                     cluster_.KeepsJobs() ? WriteKeptState(records[i]) : std::string()});
   }
-  cluster_.Accept(std::move(jobs), [this, records = std::move(records), specs = std::move(specs), idempotency,
-                                    now, answer](const std::optional<Refusal>& refused) mutable {
+  cluster_.Accept(jobs, [this, records = std::move(records), specs = std::move(specs), idempotency, now,
+                         answer](const std::optional<Refusal>& refused) mutable {
     if (refused) {
       for (const JobRecord& record : records) by_name_.erase(record.name);
       return answer(*refused);

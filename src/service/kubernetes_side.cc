@@ -20,7 +20,6 @@ namespace voda {
 namespace {
 
 constexpr kube::Duration kWriteTime{2'000};  // what a write may take that is begun while we lead
-constexpr kube::Duration kGiveBack{3'000};
 constexpr kube::Duration kRetryLabel{2'000};
 
 std::string HostName() {

@@ -17,7 +17,7 @@ Status Service::Restore(double now, const World& world) {
   // 1. Settings, nodes and with them the schedulers.
   auto settings = database_.Settings();
   if (!settings) return settings.error();
-  settings_ = cluster_.KeepsJobs() ? world.settings : std::move(*settings);
+  settings_ = cluster_.KeepsJobs() ? world.settings : *settings;
   for (const DeclaredNode& node : config_.nodes) {
     NodeEntry entry{node, "ready", false};
     if (const auto state = settings_.find("node/" + node.name); state != settings_.end()) {

@@ -41,8 +41,8 @@ struct JobSpec {
   std::string api_version;
   std::string name_space = "default";
   bool names_namespace = false;  // the document does
-  std::string name;      // as submitted; of a generateName without its last dashes
-  std::string category;  // design.md section 1
+  std::string name;              // as submitted; of a generateName without its last dashes
+  std::string category;          // design.md section 1
   std::string gpu_type;  // the nodeSelector vodascheduler/accelerator of the workers; empty: none given
 
   int min = 1;
