@@ -59,6 +59,15 @@ test-kubernetes: kubernetes-built  ## what make test does on a real control plan
 	@tools/horovod_venv.sh
 	@ctest --test-dir build/release -L kubernetes --progress
 
+bench-kubernetes: all  ## Voda beside Kueue on a real control plane, and on 1,000 played nodes; prints tables
+	@tools/bootstrap.sh kubernetes
+	@VODA_BINARY=$(CURDIR)/build/release/voda /usr/bin/python3 -W ignore bench/kubernetes/kueue_bench.py
+	@VODA_BINARY=$(CURDIR)/build/release/voda /usr/bin/python3 -W ignore bench/kubernetes/scale_bench.py
+
+image: all  ## a small container image, build/voda-image.tar, made without a container engine
+	@tools/bootstrap.sh image
+	@tools/make_image.py
+
 cluster-up:  ## a Kubernetes cluster to play with; its parts are built from source the first time, which takes minutes
 	@tools/bootstrap.sh kubernetes
 	@/usr/bin/python3 tests/kubernetes/cluster.py up

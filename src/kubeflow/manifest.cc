@@ -53,13 +53,13 @@ void Tolerate(Json& pod) {
 // One pod template: environment for all, place for those that hold GPUs.
 void Prepare(Json& replica, const std::string& name, bool worker, const ManifestSettings& settings) {
   Json& pod = Object(Object(replica, "template"), "spec");
-  Json& containers = List(pod, "containers");
-  if (!containers.empty() && containers[0].is_object()) {
-    SetVariable(containers[0], "JOB_NAME", name);
-    if (!settings.progress_url.empty())
-      SetVariable(containers[0], "VODA_PROGRESS_URL", settings.progress_url);
+  // Any of its containers may be the one that trains.
+  for (Json& container : List(pod, "containers")) {
+    if (!container.is_object()) continue;
+    SetVariable(container, "JOB_NAME", name);
+    if (!settings.progress_url.empty()) SetVariable(container, "VODA_PROGRESS_URL", settings.progress_url);
     // It also says that the job was taken in, whether it is told where to report or not.
-    if (!settings.token.empty()) SetVariable(containers[0], kTokenVariable, settings.token);
+    if (!settings.token.empty()) SetVariable(container, kTokenVariable, settings.token);
   }
   if (!worker) {
     if (settings.steering == Steering::kTaints) Tolerate(pod);
