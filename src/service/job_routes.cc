@@ -311,7 +311,7 @@ bool Routes::StreamLogs(JobCluster& cluster, const Call& call, int worker, std::
     if (refused && answer->text.empty()) return call.reply->Send(ToResponse(*refused));
     call.reply->Send(TextResponse(std::move(answer->text)));
   };
-  return cluster.ReadLogs(std::move(request));
+  return cluster.ReadLogs(request);
 }
 
 void Routes::JobProgress(const Call& call) {
