@@ -263,7 +263,13 @@ class Cluster:
         """As a machine that is taken out for good: the object goes, and its pods with it."""
         self.api.delete("nodes", name)
         for pod in self.api.list("pods", namespace=None, fields=f"spec.nodeName={name}"):
-            self.api.delete("pods", pod["metadata"]["name"], pod["metadata"]["namespace"], {"gracePeriodSeconds": 0})
+            # The very pod: another may have its name by now, somewhere else.
+            options = {"gracePeriodSeconds": 0, "preconditions": {"uid": pod["metadata"]["uid"]}}
+            try:
+                self.api.delete("pods", pod["metadata"]["name"], pod["metadata"]["namespace"], options)
+            except ApiError as error:
+                if error.status != 409:
+                    raise
 
     def set_ready(self, name, ready):
         """Returns when the node controller has drawn its conclusions: the taints are there, or gone."""
