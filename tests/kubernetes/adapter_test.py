@@ -114,7 +114,7 @@ class AdapterTest(unittest.TestCase):
         self.assertEqual(self.workers(name), {0: moved[0]})
 
         probe.order(5, "vacate", name, "-")
-        self.assertEqual(self.placed(name), [None])
+        self.cluster.wait_for(lambda: self.placed(name) == [None], 30, "a pod without a node in the place of the lost one")
         probe.order(6, "move", name, "kwok-1")
         self.assertEqual(self.placed(name), ["kwok-1"])
 

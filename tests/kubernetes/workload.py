@@ -205,8 +205,11 @@ class Field:
             gpus = sum(int(container.get("resources", {}).get("limits", {}).get("nvidia.com/gpu", 0))
                        for container in pod["spec"]["containers"])
             used[pod["spec"]["nodeName"]] += gpus
-            if identity(pod)[0] in jobs:
+            job_name = identity(pod)[0]
+            if job_name in jobs:
                 ours[pod["spec"]["nodeName"]] += gpus
+            elif job_name and gpus:  # its operator removes it, once it has heard of the end
+                yield f"{pod['metadata']['name']} still runs, although its job has ended"
         nodes = {one["metadata"]["name"]: int(one["status"]["allocatable"]["nvidia.com/gpu"])
                  for one in self.api.list("nodes")}
         for name, count in used.items():
