@@ -189,14 +189,16 @@ class Driven final : public KubeflowCluster, public DriverHost {
     LookAtNodes();
     if (config_.steering == Steering::kTaints && waiting_ == 0) Taint(node);
   }
-  // Ours are kept for those whom we let in.
+  // Ours are kept for those whom we let in; one that lost its label is ours no more.
   void Taint(const NodeObject& node) {
-    if (node.gpu_type.empty() || node.tainted || node.deleting || !callbacks_.may_write()) return;
-    io_.Send(TaintRequest(node), [name = node.head.name](const kube::Reply& reply) {
+    const bool ours = !node.gpu_type.empty();
+    if (ours == (node.own_taint >= 0) || node.deleting || !callbacks_.may_write()) return;
+    io_.Send(ours ? TaintRequest(node) : UntaintRequest(node), [name = node.head.name](
+                                                                   const kube::Reply& reply) {
       if (reply.ok() || reply.error->reason == kube::Reason::kConflict ||
           reply.error->reason == kube::Reason::kInvalid)
         return;  // its next change brings us here again
-      Log(LogLevel::kWarn, "node not tainted", {{"node", name}, {"why", reply.error->Text()}});
+      Log(LogLevel::kWarn, "taint of the node not changed", {{"node", name}, {"why", reply.error->Text()}});
     });
   }
   void GoneNode(const NodeObject& node) {

@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "kube/event_recorder.h"
 #include "kube/json_text.h"
+#include "kubeflow/conditions.h"
 #include "kubeflow/judge.h"
 #include "kubeflow/writes.h"
 
@@ -42,6 +43,8 @@ bool Unclear(const kube::ApiError& error) {
          error.reason == kube::Reason::kNoAnswer || error.reason == kube::Reason::kTimeout;
 }
 
+constexpr std::string_view kLeftAlone = "LeftAlone";
+
 std::pair<std::string, std::string> Split(const std::string& job) {
   const auto slash = job.find('/');
   return {job.substr(0, slash), job.substr(slash + 1)};
@@ -60,10 +63,15 @@ class Jobs final : public KubeflowJobs {
         config_(std::move(config)),
         callbacks_(std::move(callbacks)),
         events_(io, counters, {.instance = config_.instance}),
+        conditions_(std::make_unique<Conditions>(
+            io, [this](const std::string& job) { return cluster_->Find(job); }, callbacks_.may_write)),
         cluster_(KubeflowCluster::Create(io, counters, config_.cluster, ClusterCallbacks())) {}
 
   ~Jobs() override {
-    io_.RunAndWait([this] { *alive_ = false; });
+    io_.RunAndWait([this] {
+      *alive_ = false;
+      conditions_.reset();
+    });
     cluster_.reset();
   }
 
@@ -199,6 +207,7 @@ class Jobs final : public KubeflowJobs {
     callbacks.ended = callbacks_.ended;
     callbacks.gone = [this](const std::string& job, std::vector<NodeBook::Change> nodes) {
       told_.erase(job);
+      conditions_->Forget(job);
       callbacks_.gone(job, std::move(nodes));
     };
     callbacks.failed = [this](const std::string& job, const std::string& gpu_type, const std::string& message,
@@ -256,7 +265,10 @@ class Jobs final : public KubeflowJobs {
     return settings;
   }
 
+  // Whoever describes the job reads it, and whoever waits for the condition. A job that is another's keeps
+  // its status to itself.
   void Tell(const JobObject& job, const JobWord& word) {
+    if (word.reason != kLeftAlone) conditions_->Put(JobId(job), word);
     kube::KubeEvent event;
     event.regarding = {job.resource.ApiVersion(), std::string(Name(job.kind)), job.head.name_space,
                        job.head.name, job.head.uid};
@@ -277,7 +289,7 @@ class Jobs final : public KubeflowJobs {
     if (told == now) return;
     told = now;
     if (judgement.verdict == Judgement::Verdict::kLeftAlone) {
-      return Tell(job, {"LeftAlone", judgement.why, false});
+      return Tell(job, {std::string(kLeftAlone), judgement.why, false});
     }
     FoundJob& found = judgement.found;
     found.refusal = judgement.why;
@@ -383,7 +395,8 @@ class Jobs final : public KubeflowJobs {
   JobsConfig config_;
   Callbacks callbacks_;
   kube::EventRecorder events_;
-  World world_;  // until it is ready
+  std::unique_ptr<Conditions> conditions_;  // on the I/O thread
+  World world_;                             // until it is ready
   bool ready_ = false;
   std::map<std::string, std::string> told_;  // job -> what was said of it, on the I/O thread
   std::mutex mutex_;

@@ -271,9 +271,9 @@ Result<NodeObject> DecodeNode(const kube::ObjectHead& head, std::string_view jso
   node.cordoned = Flag(root, "/spec/unschedulable");
   ForEach(root, "/spec/taints", [&](const dom::element& taint) {
     const std::string_view key = Text(taint, "/key");
-    ++node.taints;
+    const int at = node.taints++;
     if (key == kTaint && Text(taint, "/effect") == "NoExecute" && Text(taint, "/value") == head.name)
-      node.tainted = true;
+      node.own_taint = at;
     const bool evicts =
         Text(taint, "/effect") == "NoExecute" && !Contains(kNotReadyTaints, key) && key != kTaint;
     if (evicts || Contains(kLeavingTaints, key)) node.leaving = true;

@@ -84,8 +84,8 @@ struct NodeObject {
   bool ready = false;
   double not_ready_since = 0;  // seconds since 1970; 0 while ready
   bool cordoned = false;
-  bool tainted = false;  // with its own name, for Steering::kTaints
   int taints = 0;        // all of them
+  int own_taint = -1;    // which of them has its own name, for Steering::kTaints; -1: none
   bool leaving = false;  // drained, to be removed, or terminated soon: its workers have to move
   bool deleting = false;
 };

@@ -172,8 +172,8 @@ TEST(Objects, ANodeIsTaintedWithItsOwnNameOnly) {
     return Node(std::string(R"({"spec":{"taints":[{"key":"vodascheduler/hostname","value":")") + value +
                 R"(","effect":"NoExecute"}]}})");
   };
-  EXPECT_TRUE(node("name").tainted);
-  EXPECT_FALSE(node("another").tainted);
+  EXPECT_EQ(node("name").own_taint, 0);
+  EXPECT_EQ(node("another").own_taint, -1);
   EXPECT_FALSE(node("name").leaving) << "its own taint moves nobody";
 }
 

@@ -125,6 +125,14 @@ kube::Request TaintRequest(const NodeObject& node) {
   return kube::JsonPatchRequest(kNodes, {{}, node.head.name}, patch);
 }
 
+kube::Request UntaintRequest(const NodeObject& node) {
+  kube::JsonPatch patch;
+  patch.TestUid(node.head.uid)
+      .TestResourceVersion(node.head.resource_version)
+      .Remove(fmt::format("/spec/taints/{}", node.own_taint));
+  return kube::JsonPatchRequest(kNodes, {{}, node.head.name}, patch);
+}
+
 kube::Request TouchRequest(const PodObject& pod, const std::string& value) {
   // A merge patch makes the map where there is none.
   return kube::MergePatchRequest(

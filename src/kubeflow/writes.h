@@ -22,8 +22,9 @@ Result<kube::Request> ToRequest(const Write& write, const JobObject& job, const 
 // The state alone.
 kube::Request StateRequest(const JobObject& job, const std::string& state);
 
-// For Steering::kTaints.
+// For Steering::kTaints: the node's own taint is put on it, or taken away.
 kube::Request TaintRequest(const NodeObject& node);
+kube::Request UntaintRequest(const NodeObject& node);
 
 // The kubelet looks at mounted files again when the pod changes: the annotation's value does not matter.
 kube::Request TouchRequest(const PodObject& pod, const std::string& value);

@@ -221,7 +221,7 @@ void Service::Start(std::int64_t id, const JobRecord& record, JobSpec spec, doub
   job.record.status = "Waiting";
   job.record.document.clear();  // the store has it
   if (std::string path = CsvPath(record); !path.empty())
-    job.csv = std::make_unique<CsvProgress>(std::move(path));
+    job.csv = std::make_shared<ProgressFile>(std::move(path));
   job.spec = std::make_shared<const JobSpec>(std::move(spec));
   cluster_.AddJob({id, record.name, record.gpu_type, record.token, *job.spec, {}}, false);
   metrics_.Add(Series::kJobsCreated, {lane.gpu_type});

@@ -107,7 +107,7 @@ void Service::Resume(JobRecord record, JobSpec spec, double now) {
   spec.max = job.record.max;
   job.spec = std::make_shared<const JobSpec>(std::move(spec));
   if (std::string path = CsvPath(job.record); !path.empty())
-    job.csv = std::make_unique<CsvProgress>(std::move(path));
+    job.csv = std::make_shared<ProgressFile>(std::move(path));
   job.progress.Restore(job.record.epoch);
   job.nodes = cluster_.AddJob(
       {job.record.id, job.record.name, job.record.gpu_type, job.record.token, *job.spec, {}}, true);

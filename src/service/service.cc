@@ -128,7 +128,7 @@ void Service::Settle() {
 void Service::LookAtProgressFiles(double now) {
   for (auto& [id, job] : jobs_) {
     if (job.record.status != "Running" || !job.csv) continue;
-    CsvProgress::News news = job.csv->Look();
+    const CsvProgress::News news = job.csv->Take(readers_);
     for (const ProgressReport& report : news.reports) Report(job, report, now);
     for (const std::string& fault : news.faults) {
       metrics_.Add(Series::kProgressRejected, {"csv"});

@@ -24,8 +24,8 @@
 #include "estimate/collector.h"
 #include "metrics/metrics.h"
 #include "policy/registry.h"
-#include "service/csv_progress.h"
 #include "service/progress.h"
+#include "service/progress_file.h"
 #include "service/timed_policy.h"
 #include "spec/job_spec.h"
 #include "store/database.h"
@@ -66,7 +66,7 @@ struct JobEntry {
   JobRecord record;
   std::shared_ptr<const JobSpec> spec;  // while it is active
   JobProgress progress;
-  std::unique_ptr<CsvProgress> csv;
+  std::shared_ptr<ProgressFile> csv;
   double partly = 0;               // of the epoch under way
   std::vector<std::string> nodes;  // of its workers, "" where one is down
 };
@@ -281,6 +281,7 @@ class Service {
   std::uint64_t lagged_told_ = 0;  // streams, to the metrics
   double retry_store_at_ = 0;
   double next_files_ = 0, next_prune_ = 0, next_beat_ = 0, next_account_ = 0;
+  Workers readers_{1};  // of progress files
 };
 
 }  // namespace voda

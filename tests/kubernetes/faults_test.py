@@ -295,8 +295,9 @@ class ServerFaults(Life):
         self.proxy.fault = lambda request: (Refusal(410) if request.kind == "watch" and next(numbers) % 3 == 0 else None)
 
         def disturb(step):
-            if step in (1, 3):  # more often, and the client waits longer each time before it watches again
+            for _ in range(4):
                 self.proxy.cut_watches()
+                time.sleep(0.2)
         self.check(disturb)
 
 

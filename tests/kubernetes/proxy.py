@@ -24,7 +24,8 @@ Write = collections.namedtuple("Write", "number method path status")
 LOSE = "lose"  # as the result of a fault: the server gets the request, the program no answer
 DROP = "drop"  # the server does not get it either
 REASONS = {409: "Conflict", 410: "Expired", 429: "TooManyRequests", 500: "InternalError", 503: "ServiceUnavailable"}
-APART = {"leases": "lease", "events": "event", "tokenreviews": "review", "subjectaccessreviews": "review"}
+APART = {"leases": "lease", "events": "event", "tokenreviews": "review", "subjectaccessreviews": "review",
+         "status": "condition"}
 
 
 class Refusal:

@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -15,6 +16,7 @@ from cluster import Cluster  # noqa: E402
 from voda import Voda, job, live, workers  # noqa: E402
 
 TAINT = "vodascheduler/hostname"
+SCHEDULED = "vodascheduler/Scheduled"
 
 
 class ServiceTest(unittest.TestCase):
@@ -56,6 +58,56 @@ class ServiceTest(unittest.TestCase):
     def events(self, name, name_space="default"):
         found = json.loads(self.cluster.kubectl("get", "events", "-n", name_space, "-o", "json").stdout)["items"]
         return {event["reason"]: event["message"] for event in found if event["involvedObject"].get("name") == name}
+
+    def conditions(self, kind, name):
+        found = json.loads(self.cluster.kubectl("get", kind, name, "-o", "json").stdout)
+        return {one["type"]: one for one in found.get("status", {}).get("conditions", [])}
+
+    def condition(self, kind, name, status, reason, words):
+        """Waits until Voda's condition says this."""
+        def says():
+            one = self.conditions(kind, name).get(SCHEDULED, {})
+            return (one.get("status"), one.get("reason")) == (status, reason) and words in one["message"]
+        self.wait(says, lambda: f"{status} {reason}: {self.conditions(kind, name)}")
+
+    def test_a_condition_says_what_voda_did_and_why(self):
+        voda = self.voda()
+        for kind in ("MPIJob", "PyTorchJob"):
+            name = f"told-{kind.lower()}"
+            with self.subTest(kind):
+                self.cluster.apply(job(kind, name, 1, 2))
+                self.cluster.kubectl("wait", f"--for=condition={SCHEDULED}", f"{kind}/{name}", "--timeout=30s")
+                self.condition(kind, name, "True", "Started", "2 workers on")
+                self.wait(lambda: self.conditions(kind, name).get("Running", {}).get("status") == "True", "it to run")
+                voda.cli("set", "size", f"default/{name}", "--max", "1")
+                self.condition(kind, name, "True", "Resized", "1 worker after 2")
+                voda.cli("hold", f"default/{name}")
+                self.condition(kind, name, "False", "Suspended", "gave back")
+                told = self.conditions(kind, name)
+                self.assertLessEqual({"Created", "Suspended", "Running"}, set(told), "those of the operator stay")
+                self.assertEqual(told["Suspended"]["status"], "True")
+        self.assertNotIn("conditions are not written", voda.tail(1000))
+
+    def test_progress_by_csv_on_a_shared_volume(self):
+        folder = self.enterContext(tempfile.TemporaryDirectory())
+        os.mkdir(os.path.join(folder, "team-a"))
+        voda = self.voda("--metrics-dir", folder)
+        self.cluster.apply(job("PyTorchJob", "rows", 1, 2, namespace="team-a"))
+        self.size(voda, "team-a/rows", 2)
+
+        def done(epochs):
+            self.wait(lambda: (voda.job("team-a/rows")["progress"] or {}).get("epoch") == epochs,
+                      lambda: f"{epochs} epochs: {voda.job('team-a/rows')}\n{voda.tail()}")
+        # As the reference's jobs write it; a row is added, one is rubbish, and one has no end yet.
+        with open(os.path.join(folder, "team-a", "rows.csv"), "w") as rows:
+            rows.write("epoch,epoch_time_sec,total_epochs,workers\n0,3.5,10,2\n")
+            rows.flush()
+            done(1)
+            rows.write("1,2.5,10,2\nnan,-1,10,2\n2,2.5,10")
+            rows.flush()
+            done(2)
+        self.wait(lambda: "progress ignored" in voda.tail(), "the rubbish to be named")
+        self.assertEqual(voda.job("team-a/rows")["progress"]["total_epochs"], 10)
 
     def test_callers_may_do_through_voda_what_kubernetes_lets_them(self):
         voda = self.voda()
@@ -112,6 +164,9 @@ class ServiceTest(unittest.TestCase):
                                     ("dangerous", "Refused", "--allow hostPath")):
             self.wait(lambda: reason in self.events(name), lambda: f"{reason} of {name}: {self.events(name)}\n{voda.tail()}")
             self.assertIn(words, self.events(name)[reason])
+        self.condition("pytorchjob", "running", "False", "Refused", "spec.runPolicy.suspend: true")
+        self.condition("mpijob", "dangerous", "False", "Refused", "--allow hostPath")
+        self.assertNotIn(SCHEDULED, self.conditions("pytorchjob", "foreign"))
         self.assertEqual(voda.jobs(), {})
         self.assertIn("hostPath", self.refused(400, voda.ask, "POST", "/api/v1/jobs", json.dumps(dangerous)))
         # What speaks against it can be mended in place.
@@ -182,6 +237,14 @@ class ServiceTest(unittest.TestCase):
         launcher = next(pod for pod in self.cluster.api.list("pods") if "launcher" in pod["metadata"]["name"])
         self.wait(lambda: self.cluster.api.get("pods", launcher["metadata"]["name"])["status"]["phase"] == "Running",
                   "the launcher to run")
+
+        # A node that is taken from Voda is free for others.
+        self.cluster.add_node("lent")
+        self.addCleanup(self.cluster.remove_node, "lent")
+        self.wait(lambda: self.taints()["lent"] == ["lent"], lambda: f"its taint: {self.taints()}")
+        self.cluster.kubectl("label", "node", "lent", "vodascheduler/accelerator-")
+        self.wait(lambda: self.taints()["lent"] == [], lambda: f"no taint: {self.taints()}")
+        self.cluster.remove_node("lent")
         uids = {pod["metadata"]["uid"] for pod in self.cluster.api.list("pods")}
 
         self.assertIn("leads", self.release(code=1))

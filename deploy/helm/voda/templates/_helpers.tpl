@@ -92,8 +92,8 @@ podAntiAffinity:
   resources: [mpijobs, pytorchjobs]
   verbs: [get, list, watch, create, update, patch, delete]
 - apiGroups: [kubeflow.org]
-  resources: [mpijobs/status, pytorchjobs/status]   # the operators write it
-  verbs: [get]
+  resources: [mpijobs/status, pytorchjobs/status]   # a condition of its own among those of the operators
+  verbs: [patch]
 - apiGroups: [kubeflow.org]
   resources: [pytorchjobs/scale]
   verbs: [get, update, patch]

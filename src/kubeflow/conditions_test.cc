@@ -1,0 +1,174 @@
+#include "kubeflow/conditions.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "kube/fake_io.h"
+#include "kubeflow/writes.h"
+
+namespace voda::kubeflow {
+namespace {
+
+using Json = nlohmann::json;
+
+JobObject MakeJob(bool suspended, const Json& conditions = Json::array()) {
+  JobObject job;
+  job.kind = JobKind::kMpiJob;
+  job.resource = JobResource(job.kind, "v2beta1");
+  job.head = {"ns", "job", "the-uid", "7"};
+  job.suspended = suspended;
+  job.handled = true;
+  job.document = Json{{"spec", {}}, {"status", {{"conditions", conditions}}}}.dump();
+  return job;
+}
+
+const JobWord kStarted{"Started", "3 workers on a: arrived", false};
+
+Json Patched(const kube::Request& request) {
+  return Json::parse(request.body);
+}
+
+TEST(ConditionRequest, AddsOneBesideThoseOfTheOperator) {
+  const JobObject job = MakeJob(false, {{{"type", "Created"}, {"status", "True"}}});
+  const auto request = ConditionRequest(job, kStarted, {});
+  ASSERT_TRUE(request);
+  EXPECT_TRUE(request->path.ends_with("/mpijobs/job/status")) << request->path;
+  EXPECT_EQ(request->lane, kube::Lane::kEvent);
+  const Json patch = Patched(*request);
+  ASSERT_EQ(patch.size(), 3U);
+  EXPECT_EQ(patch[0]["value"], "the-uid");
+  EXPECT_EQ(patch[1]["value"], "7");
+  EXPECT_EQ(patch[2]["op"], "add");
+  EXPECT_EQ(patch[2]["path"], "/status/conditions/-");
+  EXPECT_EQ(patch[2]["value"]["type"], "vodascheduler/Scheduled");
+  EXPECT_EQ(patch[2]["value"]["status"], "True");
+  EXPECT_EQ(patch[2]["value"]["reason"], "Started");
+}
+
+TEST(ConditionRequest, ReplacesItsOwnAndKeepsTheTimeOfTheLastTransition) {
+  const Json ours = {{"type", kScheduledCondition}, {"status", "True"},
+                     {"reason", "Started"},         {"message", "3 workers on a: arrived"},
+                     {"lastUpdateTime", "then"},    {"lastTransitionTime", "then"}};
+  const Json conditions = {{{"type", "Created"}}, ours};
+  EXPECT_FALSE(ConditionRequest(MakeJob(false, conditions), kStarted, {})) << "it says so already";
+
+  const auto resized = ConditionRequest(MakeJob(false, conditions), {"Resized", "2", false}, {});
+  ASSERT_TRUE(resized);
+  const Json patch = Patched(*resized)[2];
+  EXPECT_EQ(patch["op"], "replace");
+  EXPECT_EQ(patch["path"], "/status/conditions/1");
+  EXPECT_EQ(patch["value"]["lastTransitionTime"], "then");
+  EXPECT_NE(patch["value"]["lastUpdateTime"], "then");
+
+  const auto halted = ConditionRequest(MakeJob(true, conditions), {"Suspended", "0", false}, {});
+  ASSERT_TRUE(halted);
+  EXPECT_EQ(Patched(*halted)[2]["value"]["status"], "False");
+  EXPECT_NE(Patched(*halted)[2]["value"]["lastTransitionTime"], "then");
+}
+
+TEST(ConditionRequest, ARefusedJobIsNotScheduledAlthoughItRuns) {
+  const auto request = ConditionRequest(MakeJob(false), {"Refused", std::string(5000, 'x'), true}, {});
+  ASSERT_TRUE(request);
+  EXPECT_EQ(Patched(*request)[2]["value"]["status"], "False");
+  EXPECT_LE(Patched(*request)[2]["value"]["message"].get<std::string>().size(), 1024U);
+}
+
+TEST(ConditionRequest, IsNoneWithoutAStatus) {
+  JobObject job = MakeJob(false);
+  for (const char* document : {"{}", R"({"status":{}})", R"({"status":[]})", "rubbish"}) {
+    job.document = document;
+    EXPECT_FALSE(ConditionRequest(job, kStarted, {})) << document;
+  }
+}
+
+class Writing : public testing::Test {
+ protected:
+  static constexpr kube::Duration kShort{1}, kPause = Conditions::kPause;
+  kube::testing::FakeIo io;
+  std::map<std::string, JobObject> jobs{{"a", MakeJob(false)}, {"b", MakeJob(false)}};
+  bool leads = true;
+  Conditions conditions{io,
+                        [this](const std::string& name) {
+                          const auto at = jobs.find(name);
+                          return at == jobs.end() ? nullptr : &at->second;
+                        },
+                        [this] { return leads; }};
+};
+
+TEST_F(Writing, WhatHappensShortlyAfterEachOtherIsOneWrite) {
+  conditions.Put("a", {"Queued", "", false});
+  io.Pass(kShort);
+  conditions.Put("a", kStarted);
+  io.Pass(kPause * 3);
+  ASSERT_EQ(io.open.size(), 1U);
+  EXPECT_NE(io.Asked().body.find("Started"), std::string::npos);
+  io.Answer(200, "{}");
+  io.Pass(kPause * 10);
+  EXPECT_TRUE(io.open.empty());
+  EXPECT_EQ(io.timers(), 0U) << "nothing is left to do";
+}
+
+TEST_F(Writing, OneIsOutAtATime) {
+  conditions.Put("a", kStarted);
+  conditions.Put("b", kStarted);
+  io.Pass(kPause * 3);
+  EXPECT_EQ(io.open.size(), 1U);
+  io.Answer(200, "{}");
+  EXPECT_EQ(io.open.size(), 1U);
+  io.Answer(200, "{}");
+  EXPECT_TRUE(io.open.empty());
+}
+
+TEST_F(Writing, AConflictIsTriedAgainAndNotForEver) {
+  conditions.Put("a", kStarted);
+  int tries = 0;
+  for (int second = 0; second < 100; ++second) {
+    io.Pass(kPause);
+    if (io.open.empty()) continue;
+    ++tries;
+    io.Answer(409, R"({"kind":"Status","reason":"Conflict"})");
+  }
+  EXPECT_EQ(tries, Conditions::kTries);
+  EXPECT_EQ(io.timers(), 0U);
+}
+
+TEST_F(Writing, WhatWasSaidDuringAWriteIsWrittenBehindIt) {
+  conditions.Put("a", kStarted);
+  io.Pass(kPause * 2);
+  ASSERT_EQ(io.open.size(), 1U);
+  conditions.Put("a", {"Resized", "", false});
+  io.Answer(200, "{}");
+  io.Pass(kPause * 3);
+  ASSERT_EQ(io.open.size(), 1U);
+  EXPECT_NE(io.Asked().body.find("Resized"), std::string::npos);
+}
+
+TEST_F(Writing, NothingIsWrittenWithoutTheLeadOrTheRightOrTheObject) {
+  leads = false;
+  conditions.Put("a", kStarted);
+  io.Pass(kPause * 3);
+  EXPECT_TRUE(io.open.empty());
+  leads = true;
+  io.Pass(kPause * 3);
+  ASSERT_EQ(io.open.size(), 1U);
+  io.Answer(403, R"({"kind":"Status","reason":"Forbidden"})");
+  jobs.erase("b");
+  conditions.Put("b", kStarted);
+  io.Pass(kPause * 10);
+  EXPECT_TRUE(io.open.empty());
+  EXPECT_EQ(io.timers(), 0U);
+}
+
+TEST_F(Writing, AnObjectThatItsOperatorHasNotSeenIsLeftForLater) {
+  jobs["a"].handled = false;
+  conditions.Put("a", kStarted);
+  io.Pass(kPause * 2);
+  EXPECT_TRUE(io.open.empty());
+  jobs["a"].handled = true;
+  io.Pass(kPause * 4);
+  EXPECT_EQ(io.open.size(), 1U);
+}
+
+}  // namespace
+}  // namespace voda::kubeflow
