@@ -71,14 +71,31 @@ Conditions::~Conditions() {
 }
 
 void Conditions::Put(const std::string& job, const JobWord& word) {
-  said_[job] = {word, io_.Now() + kPause, 0};
+  Said& said = said_[job];
+  said.word = word;
+  said.tries = 0;
+  Due(job, kPause);
   Arm();
 }
 
+void Conditions::Forget(const std::string& job) {
+  const auto said = said_.find(job);
+  if (said == said_.end()) return;
+  order_.erase({said->second.due, job});
+  said_.erase(said);
+}
+
+void Conditions::Due(const std::string& job, kube::Duration in) {
+  Said& said = said_[job];
+  order_.erase({said.due, job});
+  said.due = io_.Now() + in;
+  order_.insert({said.due, job});
+}
+
 void Conditions::Arm() {
-  if (armed_ || writing_ || said_.empty()) return;
+  if (armed_ || writing_ || order_.empty()) return;
   armed_ = true;
-  timer_ = io_.After(kPause, [this] {
+  timer_ = io_.After(std::max(order_.begin()->first - io_.Now(), kube::Duration(1)), [this] {
     armed_ = false;
     Next();
   });
@@ -86,20 +103,23 @@ void Conditions::Arm() {
 
 // The first that is due; one at a time.
 void Conditions::Next() {
-  while (!writing_) {
-    const auto due = std::find_if(said_.begin(), said_.end(),
-                                  [&](const auto& one) { return one.second.due <= io_.Now(); });
-    if (due == said_.end() || !may_write_()) break;
-    const std::string name = due->first;
+  while (!writing_ && !order_.empty() && order_.begin()->first <= io_.Now()) {
+    const std::string name = order_.begin()->second;
+    if (!may_write_()) {
+      Due(name, kPause);
+      break;
+    }
     const JobObject* job = find_(name);
-    if (job == nullptr || job->deleting) {
-      said_.erase(due);
-    } else if (!job->handled) {
+    const bool there = job != nullptr && !job->deleting;
+    if (there && !job->handled) {
       Again(name);
-    } else if (auto request = ConditionRequest(*job, due->second.word, io_.Wall())) {
+      continue;
+    }
+    auto request = there ? ConditionRequest(*job, said_[name].word, io_.Wall()) : std::nullopt;
+    if (request) {
       Write(name, std::move(*request));
     } else {
-      said_.erase(due);
+      Forget(name);
     }
   }
   Arm();
@@ -121,13 +141,13 @@ void Conditions::Answered(const std::string& job, const JobWord& word, const kub
   const bool newer = said->second.word.reason != word.reason || said->second.word.message != word.message;
   if (newer) return;
   if (reply.ok() || reply.error->reason == kube::Reason::kNotFound) {
-    said_.erase(said);
+    Forget(job);
   } else if (reply.error->reason == kube::Reason::kForbidden) {
     if (!std::exchange(forbidden_, true)) {
       Log(LogLevel::kWarn, "conditions are not written; Voda's role needs patch on the jobs' status",
           {{"job", job}, {"why", reply.error->Text()}});
     }
-    said_.erase(said);
+    Forget(job);
   } else {
     Again(job);
   }
@@ -135,12 +155,8 @@ void Conditions::Answered(const std::string& job, const JobWord& word, const kub
 
 // Somebody else wrote, or the server has other things to do.
 void Conditions::Again(const std::string& job) {
-  Said& said = said_[job];
-  if (++said.tries >= kTries) {
-    said_.erase(job);
-    return;
-  }
-  said.due = io_.Now() + kPause * said.tries;
+  const int tries = ++said_[job].tries;
+  tries < kTries ? Due(job, kPause * tries) : Forget(job);
 }
 
 }  // namespace voda::kubeflow

@@ -10,8 +10,10 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "cluster/job_cluster.h"
 #include "kube/io.h"
@@ -35,7 +37,7 @@ class Conditions {
   Conditions& operator=(const Conditions&) = delete;
 
   void Put(const std::string& job, const JobWord& word);
-  void Forget(const std::string& job) { said_.erase(job); }
+  void Forget(const std::string& job);
 
   static constexpr kube::Duration kPause{1'000};
   static constexpr int kTries = 8;
@@ -47,6 +49,7 @@ class Conditions {
     int tries = 0;
   };
 
+  void Due(const std::string& job, kube::Duration in);
   void Arm();
   void Next();
   void Write(const std::string& job, kube::Request request);
@@ -56,7 +59,8 @@ class Conditions {
   kube::Io& io_;
   Find find_;
   std::function<bool()> may_write_;
-  std::map<std::string, Said> said_;  // by job, until it is written
+  std::map<std::string, Said> said_;                         // by job, until it is written
+  std::set<std::pair<kube::TimePoint, std::string>> order_;  // the same by when they are due
   kube::Io::Ticket timer_ = kube::Io::Ticket::kNone;
   bool armed_ = false;
   bool writing_ = false;
