@@ -51,9 +51,11 @@ std::uint64_t EventHub::Publish(std::string_view type, std::string_view job, std
 
   SendTo(of_all_, shared, seq);
   if (!job.empty()) {
-    if (const auto at = of_job_.find(std::string(job)); at != of_job_.end()) {
+    for (const std::string_view scope : {job, job.substr(0, job.find('/') + 1)}) {
+      const auto at = scope.empty() ? of_scope_.end() : of_scope_.find(std::string(scope));
+      if (at == of_scope_.end()) continue;
       SendTo(at->second, shared, seq);
-      if (at->second.empty()) of_job_.erase(at);
+      if (at->second.empty()) of_scope_.erase(at);
     }
   }
   return seq;
@@ -91,9 +93,9 @@ void EventHub::Forget() {
     counters_.open -= std::erase_if(subscribers, [](const Subscriber& one) { return !one.stream->open(); });
   };
   forget(of_all_);
-  for (auto at = of_job_.begin(); at != of_job_.end();) {
+  for (auto at = of_scope_.begin(); at != of_scope_.end();) {
     forget(at->second);
-    at = at->second.empty() ? of_job_.erase(at) : std::next(at);
+    at = at->second.empty() ? of_scope_.erase(at) : std::next(at);
   }
 }
 
@@ -103,7 +105,7 @@ bool EventHub::Full() {
   return counters_.open >= config_.streams;
 }
 
-bool EventHub::Subscribe(std::shared_ptr<HttpStream> stream, std::string_view job,
+bool EventHub::Subscribe(std::shared_ptr<HttpStream> stream, std::string_view scope,
                          std::optional<std::uint64_t> after) {
   const std::lock_guard lock(mutex_);
   if (counters_.open >= config_.streams) Forget();
@@ -119,15 +121,18 @@ bool EventHub::Subscribe(std::shared_ptr<HttpStream> stream, std::string_view jo
     std::vector<std::shared_ptr<const std::string>> missed;
     const auto from = std::lower_bound(kept_.begin(), kept_.end(), *after + 1,
                                        [](const Event& event, std::uint64_t seq) { return event.seq < seq; });
+    const auto within = [scope](const std::string& job) {
+      return scope.ends_with('/') ? job.starts_with(scope) : scope.empty() || job == scope;
+    };
     for (auto at = from; at != kept_.end(); ++at) {
-      if (job.empty() || at->job == job) missed.push_back(at->text);
+      if (within(at->job)) missed.push_back(at->text);
     }
     stream->SendBacklog(std::move(missed));
   }
   // The head of the answer goes out with the first bytes: a client knows at once that it is connected.
   stream->Send(std::make_shared<const std::string>(fmt::format(": now {}\n\n", last)));
   ++counters_.open;
-  Subscribers& subscribers = job.empty() ? of_all_ : of_job_[std::string(job)];
+  Subscribers& subscribers = scope.empty() ? of_all_ : of_scope_[std::string(scope)];
   subscribers.push_back({std::move(stream), last});
   return true;
 }
@@ -137,9 +142,9 @@ void EventHub::Beat() {
   const std::lock_guard lock(mutex_);
   Forget();
   SendTo(of_all_, comment, std::nullopt);
-  for (auto at = of_job_.begin(); at != of_job_.end();) {
+  for (auto at = of_scope_.begin(); at != of_scope_.end();) {
     SendTo(at->second, comment, std::nullopt);
-    at = at->second.empty() ? of_job_.erase(at) : std::next(at);
+    at = at->second.empty() ? of_scope_.erase(at) : std::next(at);
   }
 }
 

@@ -41,10 +41,10 @@ class EventHub {
   // of the calls: one thread should own it.
   std::uint64_t Publish(std::string_view type, std::string_view job, std::string_view fields);
 
-  // Everything, or what concerns one job, from now on or after an event it names; those in between come
-  // first. Where they are no longer kept, or the number was never given, the stream ends with `event:
-  // lagged`. False: there are too many streams, and nothing was sent. Any thread.
-  bool Subscribe(std::shared_ptr<HttpStream> stream, std::string_view job,
+  // Everything, or what concerns one job or ("team-a/") those of one namespace, from now on or after an event
+  // it names; those in between come first. Where they are no longer kept, or the number was never given, the
+  // stream ends with `event: lagged`. False: there are too many streams, and nothing was sent. Any thread.
+  bool Subscribe(std::shared_ptr<HttpStream> stream, std::string_view scope,
                  std::optional<std::uint64_t> after);
   // Whether Subscribe would take one more: a route asks before it answers with a stream's head. Any thread.
   bool Full();
@@ -79,7 +79,7 @@ class EventHub {
   std::deque<Event> kept_;
   std::size_t kept_bytes_ = 0;
   Subscribers of_all_;
-  std::unordered_map<std::string, Subscribers> of_job_;
+  std::unordered_map<std::string, Subscribers> of_scope_;
   Counters counters_;
 };
 

@@ -191,6 +191,16 @@ TEST(EventHub, BeatsAndForgets) {
   EXPECT_EQ(hub.counters().lagged, 0U);
 }
 
+TEST(EventHub, AStreamOfANamespaceHasItsJobsAlone) {
+  EventHub hub({.first_seq = 1});
+  hub.Publish("x", "team-a/old", "");
+  hub.Publish("x", "team-ab/old", "");
+  const auto stream = std::make_shared<MemoryStream>();
+  ASSERT_TRUE(hub.Subscribe(stream, "team-a/", 0));
+  for (const char* job : {"team-a/new", "team-b/new", "team-ab/new", "", "team-a"}) hub.Publish("x", job, "");
+  EXPECT_EQ(stream->seqs(), (Seqs{1, 3})) << stream->text();
+}
+
 // Whenever a client comes, and wherever it goes on, it has every event of its job after that, once, in order.
 TEST(EventHub, NoGapAndNothingTwiceWhileOthersPublish) {
   testing::Check(

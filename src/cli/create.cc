@@ -27,7 +27,7 @@ constexpr const char* kFooter =
 Of one file all jobs are accepted or none. A request that got no answer is sent again with the same
 Idempotency-Key, so no job is created twice.
 Example:
-  voda create -f examples/mnist.yaml
+  voda create -f examples/jobs/pytorch-elastic.yaml
   voda create -f job.yaml --dry-run
   job=$(voda create -f job.yaml -o name) && voda wait "$job" && voda logs "$job")";
 

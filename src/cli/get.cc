@@ -134,6 +134,7 @@ void Watch(Session& session, const JobsArgs& args) {
   };
   FollowEvents follow;
   if (args.names.size() == 1) follow.job = args.names.front();
+  follow.name_space = args.names.empty() ? args.filter.name_space : CommonNamespace(args.names);
   follow.on_subscribed = [&] {
     const JsonValue::Array jobs = Fetch(session, session.side(), args);
     if (first) {

@@ -29,7 +29,7 @@ namespace voda {
 namespace {
 
 constexpr const char* kFooter =
-    R"(Jobs are processes on this machine. They outlive `voda up`: stop it with Ctrl-C or SIGTERM, start it again
+    R"(Jobs are processes on this machine, or with --cluster kubernetes pods of a cluster. They outlive `voda up`: stop it with Ctrl-C or SIGTERM, start it again
 on the same --data folder, and it goes on with what still runs.
 
 Examples:

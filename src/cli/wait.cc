@@ -128,6 +128,7 @@ void Run(const Args& args) {
                                          std::chrono::duration<double>(std::min(*seconds, 1e8)));
   }
   if (args.names.size() == 1) follow.job = args.names.front();
+  follow.name_space = CommonNamespace(args.names);
   Waiting waiting(session, args);
   follow.on_subscribed = [&] { return waiting.LookAtAll(); };
   follow.on_events = [&](const std::vector<JsonValue>& events) { return waiting.LookAtThoseOf(events); };

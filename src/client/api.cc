@@ -140,8 +140,24 @@ bool IsTerminal(std::string_view status) {
   return status == "Completed" || status == "Failed" || status == "Canceled";
 }
 
+std::string CommonNamespace(const std::vector<std::string>& jobs) {
+  const auto of = [](const std::string& job) {
+    const auto slash = job.find('/');
+    return slash == job.npos ? std::string() : job.substr(0, slash);
+  };
+  const std::string first = jobs.empty() ? std::string() : of(jobs.front());
+  const bool all =
+      std::all_of(jobs.begin(), jobs.end(), [&](const std::string& job) { return of(job) == first; });
+  return all ? first : std::string();
+}
+
 ApiAnswer Follow(HttpClient& stream, const FollowEvents& follow) {
-  const std::string path = "/api/v1/events" + (follow.job.empty() ? "" : "?job=" + UrlEscape(follow.job));
+  std::string path = "/api/v1/events";
+  if (!follow.job.empty()) {
+    path += "?job=" + UrlEscape(follow.job);
+  } else if (!follow.name_space.empty()) {
+    path += "?namespace=" + UrlEscape(follow.name_space);
+  }
   bool once = false;
   std::chrono::milliseconds pause{0};
   for (;;) {

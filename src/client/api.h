@@ -58,12 +58,15 @@ bool IsTerminal(std::string_view status);
 // server says `lagged`, it subscribes and lists anew. Returns when a callback says stop (kNone), when the
 // deadline is over (kNone), or when the server refuses; the first connection is not tried again.
 struct FollowEvents {
-  std::string job;  // of one job only; "": all
+  std::string job;         // of one job only; "": all
+  std::string name_space;  // those of one namespace, where there are namespaces
   std::optional<std::chrono::steady_clock::time_point> deadline;
   std::function<bool()> on_subscribed;                                  // false: stop
   std::function<bool(const std::vector<JsonValue>& events)> on_events;  // what came together; false: stop
   std::function<void(const std::string& message)> on_lost;              // it is tried again
 };
 ApiAnswer Follow(HttpClient& stream, const FollowEvents& follow);
+// That of all these jobs; empty where they have none, or not the same.
+std::string CommonNamespace(const std::vector<std::string>& jobs);
 
 }  // namespace voda

@@ -101,12 +101,19 @@ class JobCluster {
     (void)job;
     (void)why;
   }
+  // Those that were found and refused are found again: what spoke against them may be gone.
+  virtual void LookAgain() {}
   virtual void Say(const std::string& job, const JobWord& word) {
     (void)job;
     (void)word;
   }
 
   // ---- What runs.
+  // How many of a node's GPUs one worker takes on nodes of this type.
+  virtual Result<int> GpusPerWorker(const JobSpec& spec, const std::string& gpu_type) const {
+    (void)gpu_type;
+    return spec.gpus_per_worker;
+  }
   // The devices of a node by GPU index; empty: slots without a device. Announced before its NodeAdded.
   virtual void AddNode(const std::string& name, const std::vector<int>& devices) {
     (void)name;

@@ -83,7 +83,9 @@ class Driven final : public KubeflowCluster, public DriverHost {
           object != nullptr && object->end != JobObject::End::kNone) {
         ended_.insert(name);
       } else {
-        for (const PodObject* pod : PodsOf(name)) book_.RemoveForeign(pod->head.uid);
+        for (const PodObject* pod : PodsOf(name)) {
+          if (!pod->launcher) book_.RemoveForeign(pod->head.uid);
+        }
       }
       LookAtNodes();
       Stir(name);
@@ -98,6 +100,17 @@ class Driven final : public KubeflowCluster, public DriverHost {
     OnIo([this, job, state = std::move(state)] {
       if (const auto at = drivers_.find(job); at != drivers_.end()) at->second->Note(state);
     });
+  }
+
+  bool Claim(const std::string& job, JobKind kind) override {
+    return kinds_.emplace(job, kind).first->second == kind;
+  }
+
+  void LookAgain() override {
+    if (waiting_ > 0) return;
+    for (const JobObject* job : JobsByAge()) {
+      if (!IsManaged(*job)) callbacks_.seen(*job);
+    }
   }
 
   std::vector<std::string> Held(const std::string& job) const override {
@@ -209,10 +222,14 @@ class Driven final : public KubeflowCluster, public DriverHost {
   void PutPod(const PodObject& pod) {
     const std::string job = pod.job.empty() ? std::string() : IdOf(pod.head.name_space, pod.job);
     if (!job.empty()) pods_of_[job].insert({pod.head.name_space, pod.head.name});
-    if (waiting_ > 0 || claimed_.contains(job)) return;
-    if (drivers_.contains(job) && !ended_.contains(job)) return Stir(job);
-    book_.PutForeign(pod);
-    LookAtNodes();
+    if (waiting_ > 0) return;
+    const bool managed = drivers_.contains(job) && !ended_.contains(job);
+    // What a launcher holds is in no plan.
+    if (pod.launcher || (!managed && !claimed_.contains(job))) {
+      book_.PutForeign(pod);
+      LookAtNodes();
+    }
+    if (managed) Stir(job);
   }
   void GonePod(const PodObject& pod) {
     const std::string job = pod.job.empty() ? std::string() : IdOf(pod.head.name_space, pod.job);
@@ -228,13 +245,14 @@ class Driven final : public KubeflowCluster, public DriverHost {
 
   void PutJob(const JobObject& job) {
     if (waiting_ > 0) return;
-    const std::string id = JobId(job);
-    if (drivers_.contains(id)) return Stir(id);
-    callbacks_.seen(job);
+    IsManaged(job) ? Stir(JobId(job)) : callbacks_.seen(job);
   }
   void GoneJob(const JobObject& job) {
     if (waiting_ > 0) return;
     const std::string id = JobId(job);
+    const auto kind = kinds_.find(id);
+    if (kind != kinds_.end() && kind->second != job.kind) return;
+    if (kind != kinds_.end()) kinds_.erase(kind);
     if (const auto at = drivers_.find(id); at != drivers_.end())
       at->second->Abandon("its object was deleted");
     LetGo(id);
@@ -262,18 +280,10 @@ class Driven final : public KubeflowCluster, public DriverHost {
       for (const auto& watched : pods_) {
         for (const auto& [key, pod] : watched.copy->objects()) {
           const bool ours = !pod.job.empty() && claimed_.contains(IdOf(pod.head.name_space, pod.job));
-          if (!ours) book_.PutForeign(pod);
+          if (!ours || pod.launcher) book_.PutForeign(pod);
         }
       }
-      std::vector<const JobObject*> jobs;
-      for (const auto& watched : jobs_) {
-        for (const auto& [key, job] : watched.copy->objects()) jobs.push_back(&job);
-      }
-      std::sort(jobs.begin(), jobs.end(), [](const JobObject* a, const JobObject* b) {
-        return std::tie(a->created, a->head.name_space, a->head.name) <
-               std::tie(b->created, b->head.name_space, b->head.name);
-      });
-      for (const JobObject* job : jobs) callbacks_.seen(*job);
+      for (const JobObject* job : JobsByAge()) callbacks_.seen(*job);
       if (config_.steering == Steering::kTaints) {
         for (const auto& [key, node] : nodes_->objects()) Taint(node);
       }
@@ -281,6 +291,24 @@ class Driven final : public KubeflowCluster, public DriverHost {
       callbacks_.synced(book_.Changes(WallSeconds(), next));
       LookAtNodes();
     });
+  }
+
+  std::vector<const JobObject*> JobsByAge() const {
+    std::vector<const JobObject*> jobs;
+    for (const auto& watched : jobs_) {
+      for (const auto& [key, job] : watched.copy->objects()) jobs.push_back(&job);
+    }
+    std::sort(jobs.begin(), jobs.end(), [](const JobObject* a, const JobObject* b) {
+      return std::tie(a->created, a->head.name_space, a->head.name, a->kind) <
+             std::tie(b->created, b->head.name_space, b->head.name, b->kind);
+    });
+    return jobs;
+  }
+
+  bool IsManaged(const JobObject& job) const {
+    const std::string id = JobId(job);
+    const auto kind = kinds_.find(id);
+    return drivers_.contains(id) && (kind == kinds_.end() || kind->second == job.kind);
   }
 
   // Once for all events of a batch.
@@ -356,9 +384,12 @@ class Driven final : public KubeflowCluster, public DriverHost {
   const JobObject* FindJob(const std::string& job) const override {
     const auto slash = job.find('/');
     const kube::ObjectKey key{job.substr(0, slash), job.substr(slash + 1)};
+    const auto kind = kinds_.find(job);
     for (const auto& watched : jobs_) {
       const auto& objects = watched.copy->objects();
-      if (const auto at = objects.find(key); at != objects.end()) return &at->second;
+      const auto at = objects.find(key);
+      if (at != objects.end() && (kind == kinds_.end() || kind->second == at->second.kind))
+        return &at->second;
     }
     return nullptr;
   }
@@ -403,6 +434,7 @@ class Driven final : public KubeflowCluster, public DriverHost {
   std::vector<Watched<PodObject>> pods_;  // one for each namespace
   std::vector<Watched<JobObject>> jobs_;  // two, for two kinds
   std::size_t waiting_ = 0;               // for their first lists
+  std::map<std::string, JobKind> kinds_;  // whose a name is
   std::set<std::string> claimed_;         // taken in by an earlier run, not managed yet
   std::set<std::string> ended_;           // managed, but their pods are not Voda's any more
   std::map<std::string, std::set<kube::ObjectKey>> pods_of_;

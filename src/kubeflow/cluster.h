@@ -68,6 +68,12 @@ class KubeflowCluster {
   virtual void Forget(const std::string& job) = 0;
   virtual void Note(const std::string& job, std::string state) = 0;
 
+  // On the I/O thread. Both kinds of objects may have the same name; it is a job's of this kind from now on,
+  // until its object is gone. False: of the other kind already.
+  virtual bool Claim(const std::string& job, JobKind kind) = 0;
+  // Those that nobody manages are told of again.
+  virtual void LookAgain() = 0;
+
   // On the I/O thread: what the job holds, as the scheduler is told; its object, null where there is none;
   // its pods.
   virtual std::vector<std::string> Held(const std::string& job) const = 0;

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "kubeflow/manifest.h"
+#include "spec/quantity.h"
 #include "spec/template_rules.h"
 
 namespace voda::kubeflow {
@@ -13,6 +14,8 @@ namespace voda::kubeflow {
 namespace {
 
 using Json = nlohmann::json;
+
+constexpr std::int64_t kMostPerWorker = 1024;  // as in a snapshot
 
 // The job as its user wrote it, without what the API server and Voda added. Owners and finalizers are those
 // that the user's own rights gave it.
@@ -34,6 +37,33 @@ std::string Submitted(const std::string& document) {
 }
 
 }  // namespace
+
+Result<int> AmountPerWorker(const JobSpec& spec, const std::string& gpu_type, std::string_view resource) {
+  if (resource == "nvidia.com/gpu" || resource == "amd.com/gpu") return spec.gpus_per_worker;
+  const Json object = Json::parse(spec.document, nullptr, false);
+  const Json::json_pointer replicas(spec.kind == JobKind::kMpiJob ? "/spec/mpiReplicaSpecs"
+                                                                  : "/spec/pytorchReplicaSpecs");
+  const char* type = object.contains(replicas / "Worker") ? "Worker" : "Master";
+  const Json containers = object.value(replicas / type / "template" / "spec" / "containers", Json::array());
+  std::int64_t sum = 0;
+  for (const Json& container : containers) {
+    for (const char* list : {"limits", "requests"}) {
+      const Json amounts = container.value(Json::json_pointer("/resources") / list, Json::object());
+      const auto amount = amounts.find(resource);
+      if (amount == amounts.end()) continue;
+      const auto number =
+          spec::ParseQuantity(amount->is_string() ? amount->get<std::string>() : amount->dump());
+      if (!number) return Error{fmt::format("{} of the {}: {}", resource, type, number.error().message)};
+      sum += *number;
+      break;
+    }
+  }
+  if (sum >= 1 && sum <= kMostPerWorker) return static_cast<int>(sum);
+  return Error{fmt::format(
+      "{}: nodes with vodascheduler/accelerator: {} are counted in {}, of which a {} asks for {}; give its "
+      "container limits {}: 1 to {}",
+      spec.name, gpu_type, resource, type, sum, resource, kMostPerWorker)};
+}
 
 Judgement Judge(const JobObject& job, const std::set<std::string, std::less<>>& allowed) {
   using Verdict = Judgement::Verdict;
@@ -61,7 +91,7 @@ Judgement Judge(const JobObject& job, const std::set<std::string, std::less<>>& 
     found.token = TokenOf(job);
   }
   const std::string document = Submitted(job.document);
-  auto specs = ParseJobs(document, {}, RunAs::kContainers);
+  auto specs = ParseJobs(document, {.named = true}, RunAs::kContainers);
   if (!specs || specs->size() != 1) {
     judgement.why = specs ? "it is not one job" : specs.error().message;
     return judgement;

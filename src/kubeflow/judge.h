@@ -24,4 +24,7 @@ struct Judgement {
 // that were never started.
 Judgement Judge(const JobObject& job, const std::set<std::string, std::less<>>& allowed);
 
+// How much of this resource one worker takes. A job that names GPUs of a make takes so many of them.
+Result<int> AmountPerWorker(const JobSpec& spec, const std::string& gpu_type, std::string_view resource);
+
 }  // namespace voda::kubeflow

@@ -44,6 +44,38 @@ TEST(Judge, AJobThatOptsInIsFound) {
   EXPECT_EQ(judged.found.token, "");
 }
 
+TEST(Judge, ANameThatHasItsTimeAlreadyNeedsNoRoomForIt) {
+  Json object = Applied();
+  object["metadata"]["name"] =
+      "resnet50-imagenet-with-augmentation-20260101-120000";  // 51, with -worker-NNNN 63
+  EXPECT_EQ(Judged(object).why, "");
+  object["metadata"]["name"] = "resnet50-imagenet-with-augmentation1-20260101-120000";
+  EXPECT_NE(Judged(object).why.find("52 characters, the limit is 51: the number of the worker is added"),
+            std::string::npos)
+      << Judged(object).why;
+}
+
+TEST(AmountPerWorker, CountsTheResourceOfTheType) {
+  Json object = Applied();
+  object.erase("status");
+  auto& pod = object["spec"]["pytorchReplicaSpecs"]["Worker"]["template"]["spec"];
+  pod["containers"][0]["resources"] = {{"limits", {{"habana.ai/gaudi", 8}, {"cpu", "3500m"}}},
+                                       {"requests", {{"cpu", "1"}, {"example.com/npu", "2"}}}};
+  pod["containers"].push_back({{"name", "side"}, {"resources", {{"requests", {{"cpu", 2}}}}}});
+  const auto spec = ParseJobs(object.dump(), {}, RunAs::kContainers);
+  ASSERT_TRUE(spec) << spec.error().message;
+  const auto amount = [&](const char* resource) { return AmountPerWorker(spec->front(), "t", resource); };
+  EXPECT_EQ(*amount("habana.ai/gaudi"), 8);
+  EXPECT_EQ(*amount("cpu"), 6) << "limits first, and every container";
+  EXPECT_EQ(*amount("example.com/npu"), 2);
+  EXPECT_EQ(*amount("nvidia.com/gpu"), 1) << "a worker that asks for none holds one slot";
+  ASSERT_FALSE(amount("other.com/x"));
+  EXPECT_EQ(amount("other.com/x").error().message,
+            "resnet: nodes with vodascheduler/accelerator: t are counted in other.com/x, of which a Worker "
+            "asks for "
+            "0; give its container limits other.com/x: 1 to 1024");
+}
+
 TEST(Judge, OthersAreLeftAlone) {
   Json object = Applied();
   object["metadata"].erase("labels");

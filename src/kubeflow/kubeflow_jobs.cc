@@ -44,11 +44,17 @@ bool Unclear(const kube::ApiError& error) {
 }
 
 constexpr std::string_view kLeftAlone = "LeftAlone";
+constexpr std::string_view kOurs = "ours";  // of an object that is being created
+constexpr const char* kSameName =
+    "a job of the other kind has this name already, and their pods would have the same names; choose another";
 
 std::pair<std::string, std::string> Split(const std::string& job) {
   const auto slash = job.find('/');
   return {job.substr(0, slash), job.substr(slash + 1)};
 }
+
+constexpr kube::Duration kClarifyEvery{1'000};
+constexpr int kClarifyTries = 60;
 
 // Keys of a ConfigMap have no slash.
 std::string SettingKey(std::string key) {
@@ -68,11 +74,9 @@ class Jobs final : public KubeflowJobs {
         cluster_(KubeflowCluster::Create(io, counters, config_.cluster, ClusterCallbacks())) {}
 
   ~Jobs() override {
-    io_.RunAndWait([this] {
-      *alive_ = false;
-      conditions_.reset();
-    });
-    cluster_.reset();
+    io_.RunAndWait([this] { *alive_ = false; });
+    cluster_.reset();  // its watches tell us to the last
+    io_.RunAndWait([this] { conditions_.reset(); });
   }
 
   void Start() override {
@@ -154,6 +158,14 @@ class Jobs final : public KubeflowJobs {
   void Refuse(const std::string& job, const std::string& why) override {
     OnIo([this, job, why] {
       if (const JobObject* object = cluster_->Find(job)) Tell(*object, {"Refused", why, true});
+      // What an earlier run made of it goes on without us.
+      cluster_->Forget(job);
+    });
+  }
+  void LookAgain() override {
+    OnIo([this] {
+      std::erase_if(told_, [](const auto& told) { return told.second != kOurs; });
+      cluster_->LookAgain();
     });
   }
   void Say(const std::string& job, const JobWord& word) override {
@@ -163,6 +175,9 @@ class Jobs final : public KubeflowJobs {
   }
 
   // ---- What runs.
+  Result<int> GpusPerWorker(const JobSpec& spec, const std::string& gpu_type) const override {
+    return AmountPerWorker(spec, gpu_type, config_.cluster.nodes.ResourceOf(gpu_type));
+  }
   std::vector<std::string> AddJob(const ClusterJob& job, bool known) override {
     ManagedJob managed;
     managed.name = job.name;
@@ -206,7 +221,7 @@ class Jobs final : public KubeflowJobs {
     callbacks.may_write = callbacks_.may_write;
     callbacks.ended = callbacks_.ended;
     callbacks.gone = [this](const std::string& job, std::vector<NodeBook::Change> nodes) {
-      told_.erase(job);
+      for (const JobKind kind : {JobKind::kMpiJob, JobKind::kPyTorchJob}) told_.erase({job, kind});
       conditions_->Forget(job);
       callbacks_.gone(job, std::move(nodes));
     };
@@ -269,6 +284,10 @@ class Jobs final : public KubeflowJobs {
   // its status to itself.
   void Tell(const JobObject& job, const JobWord& word) {
     if (word.reason != kLeftAlone) conditions_->Put(JobId(job), word);
+    events_.Record(About(job, word));
+  }
+
+  static kube::KubeEvent About(const JobObject& job, const JobWord& word) {
     kube::KubeEvent event;
     event.regarding = {job.resource.ApiVersion(), std::string(Name(job.kind)), job.head.name_space,
                        job.head.name, job.head.uid};
@@ -276,7 +295,7 @@ class Jobs final : public KubeflowJobs {
     event.reason = word.reason;
     event.action = "Schedule";
     event.note = word.message;
-    events_.Record(std::move(event));
+    return event;
   }
 
   // A job that nobody manages. Told once, and again when what speaks against it has changed.
@@ -284,12 +303,18 @@ class Jobs final : public KubeflowJobs {
     Judgement judgement = Judge(job, config_.allowed);
     const std::string id = JobId(job);
     if (judgement.verdict == Judgement::Verdict::kNotOurs) return;
-    std::string& told = told_[id];
-    const std::string now = job.head.uid + " " + judgement.why;
-    if (told == now) return;
+    std::string& told = told_[{id, job.kind}];
+    const std::string now = fmt::format(
+        "{} {:x} {}", job.head.uid, std::hash<std::string>()(judgement.found.spec.document), judgement.why);
+    if (told == now || told == kOurs) return;
     told = now;
     if (judgement.verdict == Judgement::Verdict::kLeftAlone) {
+      if (TakenIn(job)) cluster_->Forget(id);
       return Tell(job, {std::string(kLeftAlone), judgement.why, false});
+    }
+    if (!cluster_->Claim(id, job.kind)) {
+      events_.Record(About(job, {"Refused", kSameName, true}));
+      return;
     }
     FoundJob& found = judgement.found;
     found.refusal = judgement.why;
@@ -312,23 +337,35 @@ class Jobs final : public KubeflowJobs {
     const ClusterJob& job = batch->jobs[batch->next];
     const auto [name_space, name] = Split(job.name);
     const kube::Resource resource = JobResource(job.spec.kind, job.spec.api_version);
-    told_[job.name] = "ours";  // the watch may be faster than the answer
+    if (!cluster_->Claim(job.name, job.spec.kind)) return Undo(batch, Conflict(kSameName));
+    told_[{job.name, job.spec.kind}] = kOurs;  // the watch may be faster than the answer
     kube::Request request =
         kube::CreateRequest(resource, name_space, NewObject(job.spec, name, SettingsOf(job)));
     const kube::ObjectKey key{name_space, name};
     Send(std::move(request), [this, batch, resource, key](const kube::Reply& reply) {
       if (reply.ok()) return Created(batch, resource, key, reply.body);
       if (!Unclear(*reply.error)) return Undo(batch, ToRefusal(*reply.error));
-      // It may be there all the same: then it has this job's token.
-      Send(kube::GetRequest(resource, key),
-           [this, batch, resource, key, error = *reply.error](const kube::Reply& there) {
-             JobObject object;
-             object.kind = batch->jobs[batch->next].spec.kind;
-             object.document = there.body;
-             const bool ours = there.ok() && TokenOf(object) == batch->jobs[batch->next].token;
-             ours ? Created(batch, resource, key, there.body) : Undo(batch, ToRefusal(error));
-           });
+      Clarify(batch, resource, key, *reply.error, 0);
     });
+  }
+
+  // It may be there all the same: then it has this job's token. Whoever asked is told when that is known.
+  void Clarify(const std::shared_ptr<Batch>& batch, const kube::Resource& resource,
+               const kube::ObjectKey& key, const kube::ApiError& error, int tries) {
+    Send(kube::GetRequest(resource, key),
+         [this, batch, resource, key, error, tries](const kube::Reply& there) {
+           JobObject object;
+           object.kind = batch->jobs[batch->next].spec.kind;
+           object.document = there.body;
+           if (there.ok() && TokenOf(object) == batch->jobs[batch->next].token)
+             return Created(batch, resource, key, there.body);
+           const bool known = there.ok() || there.error->reason == kube::Reason::kNotFound;
+           if (known || tries >= kClarifyTries || !callbacks_.may_write())
+             return Undo(batch, ToRefusal(error));
+           io_.After(kClarifyEvery, [this, alive = alive_, batch, resource, key, error, tries] {
+             if (*alive) Clarify(batch, resource, key, error, tries + 1);
+           });
+         });
   }
 
   void Created(const std::shared_ptr<Batch>& batch, const kube::Resource& resource,
@@ -350,6 +387,8 @@ class Jobs final : public KubeflowJobs {
                  {{"job", key.name_space + "/" + key.name}, {"why", reply.error->Text()}});
            });
     }
+    // One of which nobody knows whether it is there is found by its watch.
+    for (const ClusterJob& job : batch->jobs) told_.erase({job.name, job.spec.kind});
     Answer(batch->done, refusal);
   }
 
@@ -398,7 +437,8 @@ class Jobs final : public KubeflowJobs {
   std::unique_ptr<Conditions> conditions_;  // on the I/O thread
   World world_;                             // until it is ready
   bool ready_ = false;
-  std::map<std::string, std::string> told_;  // job -> what was said of it, on the I/O thread
+  // What was said of a job and its object then, on the I/O thread.
+  std::map<std::pair<std::string, JobKind>, std::string> told_;
   std::mutex mutex_;
   std::map<std::string, std::vector<std::string>> held_;  // of jobs that were found, when they were
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);

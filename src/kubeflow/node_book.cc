@@ -33,13 +33,13 @@ void NodeBook::RemoveForeign(const std::string& uid) {
   foreign_.erase(at);
 }
 
-std::string NodeBook::ResourceOf(const std::string& gpu_type) const {
-  const auto at = rules_.resources.find(gpu_type);
-  return at == rules_.resources.end() ? std::string(kDefaultResource) : at->second;
+std::string NodeRules::ResourceOf(const std::string& gpu_type) const {
+  const auto at = resources.find(gpu_type);
+  return at == resources.end() ? std::string(kDefaultResource) : at->second;
 }
 
 Node NodeBook::Offer(const NodeObject& node, double now, std::optional<double>& next) const {
-  const std::string resource = ResourceOf(node.gpu_type);
+  const std::string resource = rules_.ResourceOf(node.gpu_type);
   const auto there = node.allocatable.find(resource);
   std::int64_t gpus = there == node.allocatable.end() ? 0 : there->second;
   if (const auto taken = taken_.find(node.head.name); taken != taken_.end()) {

@@ -15,6 +15,8 @@ namespace voda::kubeflow {
 struct NodeRules {
   std::map<std::string, std::string, std::less<>> resources;  // GPU type -> resource; else nvidia.com/gpu
   double not_ready_grace = 60;  // a node that does not answer for so long has lost its workers
+
+  std::string ResourceOf(const std::string& gpu_type) const;
 };
 
 class NodeBook {
@@ -40,7 +42,6 @@ class NodeBook {
     std::string gpu_type;
     Node node;
   };
-  std::string ResourceOf(const std::string& gpu_type) const;
   Node Offer(const NodeObject& node, double now, std::optional<double>& next) const;
 
   NodeRules rules_;

@@ -208,6 +208,8 @@ Result<PodObject> DecodePod(Steering steering, const kube::ObjectHead& head, std
     pod.master = type == "master";
     const std::string index = label("training.kubeflow.org/replica-index");
     if (!pod.launcher) std::from_chars(index.data(), index.data() + index.size(), pod.index);
+    // Labels are what anybody writes on a pod.
+    if (pod.index < 0 || pod.index >= kMaxWorkers) pod.index = -1;
   }
   pod.node = Text(root, "/spec/nodeName");
   pod.pinned = Pinned(root);
@@ -246,8 +248,18 @@ Result<PodObject> DecodePod(Steering steering, const kube::ObjectHead& head, std
     if (const std::string_view why = Text(status, "/state/terminated/reason"); !why.empty() && why != "Error")
       pod.reason += fmt::format(" ({})", why);
   });
-  ForEach(root, "/spec/containers", [&](const dom::element& container) {
+  const auto add = [&](const dom::element& container) {
     AddAmounts(container, "/resources/requests", true, pod.requests);
+  };
+  ForEach(root, "/spec/containers", add);
+  ForEach(root, "/spec/initContainers", [&](const dom::element& container) {
+    if (Text(container, "/restartPolicy") == "Always") return add(container);  // it stays beside the others
+    std::map<std::string, std::int64_t, std::less<>> alone;
+    AddAmounts(container, "/resources/requests", true, alone);
+    for (const auto& [resource, amount] : alone) {
+      std::int64_t& held = pod.requests[resource];
+      held = std::max(held, amount);
+    }
   });
   return pod;
 }

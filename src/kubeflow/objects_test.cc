@@ -115,6 +115,30 @@ TEST(PodObject, SaysWhereItSitsAndWhyNot) {
       "");
 }
 
+TEST(PodObject, HoldsWhatItsInitContainersHold) {
+  const PodObject pod = Pod(R"({"spec": {"containers": [{"resources": {"requests": {"nvidia.com/gpu": 1}}}],
+    "initContainers": [{"resources": {"requests": {"nvidia.com/gpu": 3}}},
+                       {"resources": {"requests": {"nvidia.com/gpu": 2, "amd.com/gpu": 1}}}]}})");
+  EXPECT_EQ(pod.requests.at("nvidia.com/gpu"), 3);
+  EXPECT_EQ(pod.requests.at("amd.com/gpu"), 1);
+  const PodObject beside =
+      Pod(R"({"spec": {"containers": [{"resources": {"requests": {"nvidia.com/gpu": 1}}}],
+    "initContainers": [{"restartPolicy": "Always", "resources": {"requests": {"nvidia.com/gpu": 1}}}]}})");
+  EXPECT_EQ(beside.requests.at("nvidia.com/gpu"), 2);
+}
+
+TEST(PodObject, AnIndexIsNotBelievedForEver) {
+  const auto index = [](const std::string& text) {
+    return Pod(R"({"metadata": {"labels": {"training.kubeflow.org/job-name": "j",
+      "training.kubeflow.org/replica-index": ")" +
+               text + "\"}}}")
+        .index;
+  };
+  EXPECT_EQ(index("3"), 3);
+  for (const char* text : {"2000000000", "65536", "-1", "99999999999999999999", "x", ""})
+    EXPECT_EQ(index(text), -1) << text;
+}
+
 TEST(NodeObject, LeavesForTaintsThatMeanIt) {
   const auto tainted = [](const std::string& key, const std::string& effect) {
     return Node(R"({"spec": {"taints": [{"key": ")" + key + R"(", "effect": ")" + effect + "\"}]}}").leaving;

@@ -4,7 +4,7 @@
 // made now. It is asked again after each change that is seen; an order that was carried out in part, or
 // twice, leads to the same end, and one that is reached gives no write at all.
 //
-// Traps of the operators that the rules here keep clear of (found in facts, tested on real operators):
+// Traps of the operators that the rules here keep clear of (tested on real operators):
 // - replicas are never 0 (the operators stop reconciling); a job that holds nothing is suspended.
 // - replicas are not lowered by the write that suspends, and nothing is suspended while pods above the
 //   present size are left: mpi-operator would leave those running.

@@ -30,7 +30,9 @@ bool Service::MakeRoom(const FoundJob& found) {
   const auto job = jobs_.find(named->second);
   if (job == jobs_.end()) return absent_.contains(found.name);  // else it is being accepted by us
   JobRecord& record = job->second.record;
-  if (!record.ended || SameJob(record, found)) return false;
+  // The same one again, running: it was deleted and made anew from what had been read of it.
+  const bool known = SameJob(record, found) && found.end != FoundJob::End::kNone;
+  if (!record.ended || known) return false;
   record.name = fmt::format("{}@{}", record.name, record.id);
   if (record.id > 0) Writing().RenameJob(record.id, record.name);
   by_name_.erase(named);
@@ -48,6 +50,8 @@ void Service::Found(FoundJob found, double now) {
   const auto refuse = [&](const std::string& why) {
     Log(LogLevel::kWarn, "job refused", {{"job", found.name}, {"why", why.substr(0, why.find('\n'))}});
     cluster_.Refuse(found.name, why);
+    if (auto absent = absent_.extract(found.name); !absent.empty())
+      LoseAbsent(std::move(absent.mapped()), "Voda cannot schedule it any more: " + why, now);
   };
   if (!found.refusal.empty()) return refuse(found.refusal);
   if (!found.spec.gpu_type.empty()) {
@@ -63,11 +67,13 @@ void Service::Found(FoundJob found, double now) {
   bool known = !found.token.empty();
   if (const auto absent = absent_.find(found.name); absent != absent_.end()) {
     if (SameJob(absent->second, found)) {
+      const std::string gpu_type = std::move(record.gpu_type);  // nodes and selector may have changed
       record = std::move(absent->second);
+      record.gpu_type = gpu_type;
       absent_.erase(absent);
       known = true;
     } else {
-      LoseAbsent(absent->second, now);
+      LoseAbsent(std::move(absent->second), kDeletedMeanwhile, now);
       absent_.erase(absent);
       MakeRoom(found);
     }
@@ -120,15 +126,15 @@ void Service::Gone(const std::string& name, double now) {
   Handle(lane, JobDeleted{name}, now);
 }
 
-// A job of the store that has no object any more.
-void Service::LoseAbsent(JobRecord record, double now) {
+// A job of the store that is none any more.
+void Service::LoseAbsent(JobRecord record, const std::string& why, double now) {
   by_name_[record.name] = record.id;
   JobEntry& job = jobs_[record.id];
   job.record = std::move(record);
   job.record.document.clear();
   job.record.status = "Canceled";
   job.record.ended = now;
-  job.record.message = "its object was deleted while Voda was away";
+  job.record.message = why;
   Touch(job);
 }
 
@@ -144,9 +150,11 @@ void Service::FollowNode(const std::string& gpu_type, const Event& event) {
     Publish(type, **lane, {}, fields.Take());
   };
   if (const auto* added = std::get_if<NodeAdded>(&event)) {
+    const bool first = !TypesWithNodes().contains(gpu_type);
     nodes_[added->node.name] = {
         {added->node.name, added->node.gpus, gpu_type, {}}, StateName(added->node.state), false};
     publish("node.added", added->node.name);
+    if (first && restored_) cluster_.LookAgain();
   } else if (const auto* changed = std::get_if<NodeChanged>(&event)) {
     NodeEntry& node = nodes_[changed->node];
     if (changed->gpus) node.declared.gpus = *changed->gpus;

@@ -45,6 +45,7 @@ class ObjectCluster final : public JobCluster {
     done(std::nullopt);
   }
   void Refuse(const std::string& job, const std::string& why) override { refused[job] = why; }
+  void LookAgain() override { ++looked_again; }
   void Say(const std::string& job, const JobWord& word) override { said[job].push_back(word.reason); }
   std::vector<std::string> AddJob(const ClusterJob& job, bool known) override {
     Object& object = objects[job.name];
@@ -61,6 +62,7 @@ class ObjectCluster final : public JobCluster {
   std::map<std::string, std::string> settings, refused, noted;
   std::map<std::string, std::vector<std::string>> said;
   std::string refuse;
+  int looked_again = 0;
   std::vector<ActionId> carried_out;
 
  private:
@@ -123,12 +125,13 @@ class FoundTest : public ::testing::Test {
     service_ = std::make_unique<Service>(config, *database_, cluster_, *hub_, *metrics_);
     Service::World world;
     world.settings = cluster_.settings;
-    world.nodes.emplace_back("a100", NodeAdded{{"n", 4, NodeState::kReady}});
+    world.nodes.emplace_back(type_, NodeAdded{{"n", 4, NodeState::kReady}});
     for (const auto& [name, object] : cluster_.objects) {
       FoundJob found = Found(name, object.created);
       found.token = object.state.empty() ? "" : object.token;
       found.state = object.state;
       found.workers_on = object.workers;
+      found.refusal = refusal_;
       world.jobs.push_back(found);
     }
     ASSERT_TRUE(service_->Restore(now_, world));
@@ -154,7 +157,7 @@ class FoundTest : public ::testing::Test {
       cluster_.now = now_ += 1;
       service_->Step(now_);
       for (const ActionId id : std::exchange(cluster_.carried_out, {}))
-        service_->Deliver("a100", ActionDone{id}, now_);
+        service_->Deliver(type_, ActionDone{id}, now_);
     }
   }
 
@@ -173,6 +176,8 @@ class FoundTest : public ::testing::Test {
   const JobRecord& Record(const std::string& name) { return service_->Find(name)->record; }
 
   double now_ = 1'700'000'000;
+  std::string type_ = "a100";  // of the node
+  std::string refusal_;        // of what is there at the start
   std::string folder_;
   ObjectCluster cluster_;
   std::unique_ptr<Database> database_;
@@ -270,6 +275,70 @@ TEST_F(FoundTest, ACopyOfAnObjectIsAJobOfItsOwn) {
   Settle();
   EXPECT_NE(Record("team/copy").token, Record("team/a").token);
   EXPECT_EQ(Record("team/copy").submitted, copy.created);
+}
+
+TEST_F(FoundTest, AnObjectMadeAnewFromItsExportRuns) {
+  Apply("team/a");
+  FoundJob again = Found("team/a", now_ + 60);
+  again.token = cluster_.objects.at("team/a").token;
+  again.state = cluster_.objects.at("team/a").state;
+  const std::int64_t old = Record("team/a").id;
+  cluster_.objects.erase("team/a");
+  service_->Gone("team/a", now_);
+  Settle();
+  cluster_.objects["team/a"].created = now_;
+  service_->Found(again, now_);
+  Settle();
+  EXPECT_EQ(Record("team/a").status, "Running");
+  EXPECT_NE(Record("team/a").id, old);
+}
+
+TEST_F(FoundTest, NodesMayHaveAnotherTypeAfterwards) {
+  Apply("team/a");
+  cluster_.objects.at("team/a").workers.clear();
+  type_ = "v100";
+  Open();
+  EXPECT_EQ(Record("team/a").gpu_type, "v100");
+  EXPECT_EQ(Record("team/a").status, "Running");
+}
+
+TEST_F(FoundTest, ATypeThatNoNodeHasIsNobodysDefault) {
+  FoundJob typo = Found("team/typo", now_);
+  typo.spec.gpu_type = "a1000";
+  service_->Found(typo, now_);
+  Settle();
+  EXPECT_EQ(Record("team/typo").status, "Waiting");
+  Apply("team/a");
+  EXPECT_EQ(Record("team/a").gpu_type, "a100");
+  EXPECT_EQ(Record("team/a").status, "Running");
+}
+
+TEST_F(FoundTest, ANewTypeOfNodesGivesRefusedJobsAnotherChance) {
+  EXPECT_EQ(cluster_.looked_again, 0) << "what is there at the start is found anyway";
+  service_->Deliver("a100", NodeAdded{{"n2", 4, NodeState::kReady}}, now_);
+  EXPECT_EQ(cluster_.looked_again, 0);
+  service_->Deliver("h100", NodeAdded{{"h1", 4, NodeState::kReady}}, now_);
+  EXPECT_EQ(cluster_.looked_again, 1);
+}
+
+TEST_F(FoundTest, AJobThatIsRefusedAfterwardsSaysSo) {
+  Apply("team/a");
+  refusal_ = "spec: unknown";
+  Open();
+  EXPECT_EQ(Record("team/a").status, "Canceled");
+  EXPECT_EQ(Record("team/a").message, "Voda cannot schedule it any more: spec: unknown");
+}
+
+TEST_F(FoundTest, JobsOfOtherNamespacesAreNotNamed) {
+  Apply("other/secret");
+  Apply("team/a");
+  Apply("team/b");
+  Apply("team/c");
+  Apply("team/d");
+  const std::string text = std::get<0>(service_->ExplainJson("team/d", {}, now_));
+  EXPECT_NE(text.find("a job of another namespace"), std::string::npos) << text;
+  EXPECT_NE(text.find("team/c"), std::string::npos) << text;
+  EXPECT_EQ(text.find("secret"), std::string::npos) << text;
 }
 
 TEST_F(FoundTest, SettingsAreTheClusters) {

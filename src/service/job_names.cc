@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <ctime>
 
@@ -22,6 +23,37 @@ std::string UniqueJobName(const std::string& submitted, double now,
     std::string next = fmt::format("{}-{}", name, n);
     if (!taken(next)) return next;
   }
+}
+
+namespace {
+
+bool OfAName(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '.';
+}
+
+}  // namespace
+
+std::string WithoutOthers(std::string_view text, std::string_view name_space) {
+  std::string shown;
+  while (!text.empty()) {
+    std::size_t end = 0;
+    while (end < text.size() && OfAName(text[end])) ++end;
+    const std::string_view word = text.substr(0, end);
+    std::size_t rest = end;
+    if (!word.empty() && end < text.size() && text[end] == '/') {
+      for (rest = end + 1; rest < text.size() && OfAName(text[rest]); ++rest) {
+      }
+    }
+    const bool name = rest > end + 1;
+    if (name && word != name_space) {
+      shown += "a job of another namespace";
+    } else {
+      rest = std::max(rest, std::size_t{1});
+      shown += text.substr(0, rest);
+    }
+    text.remove_prefix(rest);
+  }
+  return shown;
 }
 
 }  // namespace voda

@@ -27,6 +27,18 @@ TEST(JobNames, TwoInOneSecondDiffer) {
   EXPECT_TRUE(taken.contains("a-19700101-000005-100"));
 }
 
+TEST(WithoutOthers, NamesOfOtherNamespacesAreLeftOut) {
+  const std::string text = "waits: 2 jobs ahead of it, the last of them team-b/bert-1; job team-a/x arrived";
+  EXPECT_EQ(WithoutOthers(text, "team-a"),
+            "waits: 2 jobs ahead of it, the last of them a job of another namespace; job team-a/x arrived");
+  EXPECT_EQ(
+      WithoutOthers(text, "team-b"),
+      "waits: 2 jobs ahead of it, the last of them team-b/bert-1; job a job of another namespace arrived");
+  for (const char* same : {"", "/", "a/", "/a", "runs on 3 workers (3 GPUs)", "5 s / GPU", "a//b"})
+    EXPECT_EQ(WithoutOthers(same, "team-a"), same);
+  EXPECT_EQ(WithoutOthers("b/c", ""), "a job of another namespace");
+}
+
 TEST(DurationText, AsTheReferencePrintsThem) {
   EXPECT_EQ(DurationText(0), "0s");
   EXPECT_EQ(DurationText(28.9), "28s");

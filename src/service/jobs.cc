@@ -63,6 +63,12 @@ std::vector<std::string> Service::GpuTypes() const {
   return types;
 }
 
+std::set<std::string> Service::TypesWithNodes() const {
+  std::set<std::string> types;
+  for (const auto& [name, node] : nodes_) types.insert(node.declared.gpu_type);
+  return types;
+}
+
 Answer<std::vector<JobRecord>> Service::Admit(const std::vector<JobSpec>& specs, double now) {
   std::size_t active = specs.size();
   for (const auto& [gpu_type, lane] : lanes_) active += lane.scheduler->state().active.size();
@@ -93,14 +99,17 @@ Answer<JobRecord> Service::RecordFor(const JobSpec& spec, double now) const {
   JobRecord record;
   record.gpu_type = spec.gpu_type;
   if (record.gpu_type.empty()) {
-    if (lanes_.size() != 1) {
+    // Where jobs may name types freely, one that no node has yet is nobody's default.
+    std::set<std::string> types = TypesWithNodes();
+    if (types.empty() && !cluster_.KeepsJobs() && lanes_.size() == 1) types.insert(lanes_.begin()->first);
+    if (types.size() != 1) {
       return Invalid(fmt::format(
           "{}: no GPU type is named and there {}; add the nodeSelector vodascheduler/accelerator "
           "to the worker template",
           spec.name,
-          lanes_.empty() ? std::string("is no node yet") : "are several (" + Listed(GpuTypes()) + ")"));
+          types.empty() ? "is no node yet" : fmt::format("are several ({})", fmt::join(types, ", "))));
     }
-    record.gpu_type = lanes_.begin()->first;
+    record.gpu_type = *types.begin();
   }
   const Lane* lane = FindLane(record.gpu_type);
   if (lane == nullptr) {
@@ -116,20 +125,22 @@ Answer<JobRecord> Service::RecordFor(const JobSpec& spec, double now) const {
   record.min = spec.min;
   record.num = spec.num;
   record.max = spec.max;
-  record.gpus_per_worker = spec.gpus_per_worker;
+  const auto gpus = cluster_.GpusPerWorker(spec, record.gpu_type);
+  if (!gpus) return Invalid(gpus.error().message);
+  record.gpus_per_worker = *gpus;
   record.submitted = now;
   record.total_epochs = spec.epochs;
   std::vector<std::string> warnings = spec.warnings;
   int most = 0;
   for (const Node& node : lane->scheduler->state().world.nodes) {
-    if (node.state == NodeState::kReady) most += node.gpus / spec.gpus_per_worker;
+    if (node.state == NodeState::kReady) most += node.gpus / record.gpus_per_worker;
   }
   if (spec.min > most) {
     warnings.push_back(fmt::format(
         "its minimum of {} workers with {} GPU{} each does not fit the {} nodes there are (room for {}); "
         "it waits until "
         "nodes are added",
-        spec.min, spec.gpus_per_worker, spec.gpus_per_worker == 1 ? "" : "s", record.gpu_type, most));
+        spec.min, record.gpus_per_worker, record.gpus_per_worker == 1 ? "" : "s", record.gpu_type, most));
   }
   record.warnings = JoinLines(warnings);
   return record;
@@ -292,7 +303,7 @@ Answer<std::string> Service::DryRun(const std::vector<JobSpec>& specs, double no
                                         static_cast<JobIndex>(copy.world.jobs.size()) - 1, planned);
     out.Object();
     WriteJob(out, entry, now, false);
-    out.Field("would_get", planned).Field("because", reason).End();
+    out.Field("would_get", planned).Field("because", ToldOf(records[i].name, reason)).End();
   }
   return out.EndArray().Field("dry_run", true).End().Take();
 }

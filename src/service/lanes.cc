@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "codec/json_writer.h"
+#include "service/job_names.h"
 #include "service/kept_state.h"
 #include "service/service.h"
 
@@ -227,7 +228,7 @@ void Service::Follow(Lane& lane, const std::string& name, const std::vector<Node
   fields.Field("from", from).Field("to", to).Key("nodes").Array();
   for (const std::string& node : job.nodes) fields.Value(node);
   fields.EndArray();
-  const std::string reason = active.last_change ? active.last_change->reason : std::string();
+  const std::string reason = active.last_change ? ToldOf(name, active.last_change->reason) : std::string();
   if (!reason.empty()) fields.Field("reason", reason);
   const char* type = direction == "start"  ? "job.started"
                      : direction == "halt" ? "job.halted"
@@ -237,6 +238,11 @@ void Service::Follow(Lane& lane, const std::string& name, const std::vector<Node
       {{"job", name}, {"from", from}, {"to", to}, {"nodes", fmt::format("{}", fmt::join(job.nodes, ","))}});
   Publish(type, lane, name, fields.Take());
   SayChange(job, direction, from, reason);
+}
+
+// Who may see a job may not see those of other namespaces by that.
+std::string Service::ToldOf(const std::string& job, const std::string& text) const {
+  return cluster_.KeepsJobs() ? WithoutOthers(text, job.substr(0, job.find('/'))) : text;
 }
 
 void Service::SayChange(const JobEntry& job, std::string_view direction, std::size_t from,
@@ -349,9 +355,10 @@ void Service::Advance(Lane& lane, double now) {
         .Field("reason", change->reason)
         .End();
     if (const auto at = by_name_.find(name); at != by_name_.end()) {
-      pending_.push_back([id = at->second, size = SizeRecord{change->time, change->round, change->from,
-                                                             change->to, change->reason, change->trigger}](
-                             Database& database) { database.AddSize(id, size); });
+      pending_.push_back(
+          [id = at->second, size = SizeRecord{change->time, change->round, change->from, change->to,
+                                              ToldOf(name, change->reason), ToldOf(name, change->trigger)}](
+              Database& database) { database.AddSize(id, size); });
     }
   }
   changes.EndArray();

@@ -121,8 +121,10 @@ void Routes::Events(const Call& call) {
   if (!after.empty()) parsed.query["after"] = after;
   const auto seq = QueryWhole(parsed, "after", -1, 0, INT64_MAX);
   if (const auto* refusal = std::get_if<Refusal>(&seq)) return call.reply->Send(ToResponse(*refusal));
-  OnEngine(call.reply, [call, seq = std::get<0>(seq)](Service& service) {
+  OnEngine(call.reply, [this, call, seq = std::get<0>(seq)](Service& service) {
     const std::string job = QueryText(call.request, "job");
+    const std::string name_space = QueryText(call.request, "namespace");
+    const bool confined = job.empty() && config_.access != nullptr && !name_space.empty();
     if (!job.empty() && service.Find(job) == nullptr) {
       return call.reply->Send(
           ErrorResponse(404, "not_found", fmt::format("no job is named \"{:.80}\"", job)));
@@ -135,7 +137,7 @@ void Routes::Events(const Call& call) {
     auto stream = call.reply->Stream(std::move(head));
     std::optional<std::uint64_t> from;
     if (seq >= 0) from = static_cast<std::uint64_t>(seq);
-    service.events().Subscribe(std::move(stream), job, from);
+    service.events().Subscribe(std::move(stream), confined ? name_space + "/" : job, from);
   });
 }
 

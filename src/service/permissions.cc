@@ -63,13 +63,16 @@ std::vector<Permission> PermissionsFor(const PermissionQuestion& question, const
              .path = "/metrics"}};
   }
   if (pattern.starts_with("/api/v1/nodes")) {
-    return {{.verb = reads ? "list" : "update",
-             .group = {},
-             .resource = "nodes",
-             .subresource = {},
-             .name_space = {},
-             .name = {},
-             .path = {}}};
+    // A node names the jobs on it.
+    std::vector<Permission> needed = reads ? OfKinds("list", {}, {}, {}) : std::vector<Permission>();
+    needed.push_back({.verb = reads ? "list" : "update",
+                      .group = {},
+                      .resource = "nodes",
+                      .subresource = {},
+                      .name_space = {},
+                      .name = {},
+                      .path = {}});
+    return needed;
   }
   const bool sets = question.method == "PUT" &&
                     (pattern == "/api/v1/settings" || pattern == "/algorithm" || pattern == "/ratelimit");
@@ -82,10 +85,11 @@ std::vector<Permission> PermissionsFor(const PermissionQuestion& question, const
              .name = settings.name,
              .path = {}}};
   }
-  // These name jobs of all who have any.
-  static const std::set<std::string_view> kLists = {"/api/v1/jobs", "/api/v1/plan", "/api/v1/rounds",
-                                                    "/api/v1/events", "/training"};
-  if (reads && kLists.contains(pattern)) return OfKinds("list", {}, question.name_space, {});
+  // These name jobs: of all who have any, or of one namespace where they can be restricted to it.
+  static const std::set<std::string_view> kOfNamespaces = {"/api/v1/jobs", "/api/v1/events"};
+  static const std::set<std::string_view> kOfAll = {"/api/v1/plan", "/api/v1/rounds", "/training"};
+  if (reads && kOfNamespaces.contains(pattern)) return OfKinds("list", {}, question.name_space, {});
+  if (reads && kOfAll.contains(pattern)) return OfKinds("list", {}, {}, {});
   return {};  // what is computed from the request alone, and what says nothing of anybody
 }
 

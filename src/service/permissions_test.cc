@@ -44,10 +44,15 @@ TEST(Permissions, OfWhatConcernsAll) {
   EXPECT_EQ(list[0].verb, "list");
   EXPECT_EQ(list[0].name_space, "");
   EXPECT_EQ(PermissionsFor({"GET", "/api/v1/jobs", "", "", "team"}, kSettings)[1].name_space, "team");
+  EXPECT_EQ(PermissionsFor({"GET", "/api/v1/events", "", "", "team"}, kSettings)[0].name_space, "team");
+  for (const char* pattern : {"/api/v1/plan", "/api/v1/rounds", "/training"})
+    EXPECT_EQ(PermissionsFor({"GET", pattern, "", "", "team"}, kSettings)[0].name_space, "") << pattern;
   for (const char* pattern : {"/api/v1/plan", "/api/v1/rounds", "/api/v1/events", "/training"})
     EXPECT_EQ(PermissionsFor({"GET", pattern, "", "", ""}, kSettings).size(), 2U) << pattern;
   EXPECT_EQ(PermissionsFor({"GET", "/metrics", "", "", ""}, kSettings)[0].path, "/metrics");
-  EXPECT_EQ(PermissionsFor({"GET", "/api/v1/nodes", "", "", ""}, kSettings)[0].resource, "nodes");
+  EXPECT_EQ(PermissionsFor({"GET", "/api/v1/nodes", "", "", ""}, kSettings).back().resource, "nodes");
+  EXPECT_EQ(PermissionsFor({"GET", "/api/v1/nodes", "", "", ""}, kSettings).size(), 3U)
+      << "it names their jobs";
   for (const char* pattern : {"/api/v1/settings", "/algorithm", "/ratelimit"}) {
     const auto set = PermissionsFor({"PUT", pattern, "", "", ""}, kSettings);
     ASSERT_EQ(set.size(), 1U) << pattern;

@@ -59,7 +59,7 @@ Status Service::Restore(double now, const World& world) {
   }
   restored_ = true;
   for (const FoundJob& found : world.jobs) Found(found, now);
-  for (auto& [name, record] : absent_) LoseAbsent(std::move(record), now);
+  for (auto& [name, record] : absent_) LoseAbsent(std::move(record), kDeletedMeanwhile, now);
   absent_.clear();
   Log(LogLevel::kInfo, "restored",
       {{"jobs", jobs_.size()},

@@ -58,10 +58,10 @@ class ServerParts final : public Server {
   ~ServerParts() override {
     http_.reset();
     progress_http_.reset();
-    // Their threads post to the engine, and tasks of the engine ask them.
+    // The engine asks them until it stops; what they post to it after that is dropped.
+    if (engine_) engine_->Stop();
     kubernetes_.reset();
     local_.reset();
-    if (engine_) engine_->Stop();
     routes_.reset();
   }
 

@@ -167,6 +167,7 @@ class Service {
   Answer<std::string> SettingsJson(const std::string& gpu_type) const;
   std::string InfoJson(double now) const;
   std::vector<std::string> GpuTypes() const;  // sorted
+  std::set<std::string> TypesWithNodes() const;
 
   // A state to compute on elsewhere, with a policy of its own; empty where the policy cannot be copied
   // (exec:).
@@ -248,12 +249,14 @@ class Service {
   Status RestoreJob(JobRecord record, double now);
   void Resume(JobRecord record, JobSpec spec, double now);
   std::string CsvPath(const JobRecord& record) const;
+  std::string ToldOf(const std::string& job, const std::string& text) const;
 
   // found.cc: jobs and nodes of a cluster that keeps them itself.
   bool MakeRoom(const FoundJob& found);
   void Welcome(JobRecord record, const FoundJob& found, double now);
   void FollowNode(const std::string& gpu_type, const Event& event);
-  void LoseAbsent(JobRecord record, double now);
+  static constexpr const char* kDeletedMeanwhile = "its object was deleted while Voda was away";
+  void LoseAbsent(JobRecord record, const std::string& why, double now);
 
   ServiceConfig config_;
   Database& database_;

@@ -270,7 +270,7 @@ Answer<std::string> Service::ExplainJson(const std::string& name, std::optional<
       .Field("position", at == order.end() ? 0 : static_cast<int>(at - order.begin()) + 1)
       .Field("waiting", waiting)
       .Field("code", Name(reason.code))
-      .Field("text", Describe(reason, copy.world, index, planned))
+      .Field("text", ToldOf(name, Describe(reason, copy.world, index, planned)))
       .Field("needs_gpus", observed.gpus(observed.workers.empty() ? observed.min : observed.held()))
       .Field("free_gpus", std::max(0, Capacity(copy.world) - used))
       .Key("ahead")
@@ -282,7 +282,7 @@ Answer<std::string> Service::ExplainJson(const std::string& name, std::optional<
     const Job& other = copy.world.job(*ahead);
     const int workers = plan.allocation.workers[static_cast<std::size_t>(*ahead)];
     out.Object()
-        .Field("name", other.name)
+        .Field("name", ToldOf(name, other.name))
         .Field("status", Name(copy.active[static_cast<std::size_t>(*ahead)].status))
         .Field("workers", workers)
         .Field("gpus", other.gpus(workers))

@@ -93,15 +93,15 @@ void ReadMetadata(const Field& metadata, JobSpec& job) {
   }
 }
 
-void CheckNameLength(const Field& metadata, const JobSpec& job) {
-  const int longest = spec::LongestJobName(job.max);
+void CheckNameLength(const Field& metadata, const JobSpec& job, bool named) {
+  const int longest = spec::LongestJobName(job.max, named);
   const int length = static_cast<int>(job.name.size());
   if (length <= longest) return;
   const std::string_view field = metadata.At("name").present() ? "name" : "generateName";
-  metadata.At(field).Fail(fmt::format(
-      "{} has {} characters, the limit is {}: a time and the number of the worker are added for the "
-      "names of its pods, which take 63; shorten it",
-      QuotedBrief(job.name), length, longest));
+  metadata.At(field).Fail(
+      fmt::format("{} has {} characters, the limit is {}: {}the number of the worker {} added for the "
+                  "names of its pods, which take 63; shorten it",
+                  QuotedBrief(job.name), length, longest, named ? "" : "a time and ", named ? "is" : "are"));
 }
 
 Result<JobSpec> ReadJob(const Value& value, const std::string& path, const SpecLimits& limits, RunAs run_as) {
@@ -127,7 +127,7 @@ Result<JobSpec> ReadJob(const Value& value, const std::string& path, const SpecL
     }
   }
   spec::ReadAnnotations(metadata.At("annotations"), job);
-  if (report.ok()) CheckNameLength(metadata, job);
+  if (report.ok()) CheckNameLength(metadata, job, limits.named);
   if (!report.ok()) return Error{report.error()};
   job.document = spec::ToJson(value);
   if (job.document.size() > limits.bytes) {

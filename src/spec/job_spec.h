@@ -80,6 +80,7 @@ struct SpecLimits {
   int nodes = 100'000;  // of the YAML, with aliases expanded
   int aliases = 100;
   int documents = 100;
+  bool named = false;  // names are final: nothing will be added to them but the number of a worker
 };
 
 // What becomes of a job's containers. As processes of one machine they need a command line, since nobody

@@ -46,10 +46,10 @@ bool IsLabelValue(std::string_view text) {
          });
 }
 
-int LongestJobName(int max_workers) {
-  constexpr int kTimeAndNumber = 16 + 3;  // -YYYYMMDD-HHMMSS-NN
-  constexpr int kWorker = 8 + 4;          // -worker-NNNN
-  return static_cast<int>(kLongestLabel) - kTimeAndNumber - kWorker - (max_workers > 10'000 ? 1 : 0);
+int LongestJobName(int max_workers, bool named) {
+  const int time_and_number = named ? 0 : 16 + 3;  // -YYYYMMDD-HHMMSS-NN
+  constexpr int kWorker = 8 + 4;                   // -worker-NNNN
+  return static_cast<int>(kLongestLabel) - time_and_number - kWorker - (max_workers > 10'000 ? 1 : 0);
 }
 
 std::string CategoryOf(std::string_view name, std::string_view generate_name) {

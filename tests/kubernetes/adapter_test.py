@@ -1,7 +1,7 @@
 """Orders of the scheduler through the real Kubeflow operators on nodes that KWOK plays, by the program adapter_probe:
 what is asked for is what the cluster then shows, nothing that may stay is touched, and nothing is written twice.
 
-    make adapter-test, or: VODA_ADAPTER_PROBE=build/release/tests/adapter_probe python3 tests/kubernetes/adapter_test.py
+    VODA_ADAPTER_PROBE=build/release/tests/adapter_probe python3 tests/kubernetes/adapter_test.py
 """
 import os
 import sys

@@ -48,6 +48,8 @@ PROFILES = {
             "networkPolicy": {"enabled": True, "apiFrom": [{"podSelector": {}}]}, "userRoles": {"create": True},
             "steering": False, "options": {"c": 2.5, "guard": 3000000}, "gpuResources": {"mi300": "amd.com/gpu"},
             "allow": ["hostPath", "tolerations"], "extraArgs": ["--min-runtime=5m"], "podLabels": {"team": "x"},
+            "extraVolumes": [{"name": "metrics", "persistentVolumeClaim": {"claimName": "shared"}}],
+            "extraVolumeMounts": [{"name": "metrics", "mountPath": "/metrics", "readOnly": True}],
             "extraEnv": [{"name": "TZ", "value": "UTC"}], "hostAliases": [{"ip": "10.0.0.1", "hostnames": ["a.b"]}],
             "podAnnotations": {"a": "1"}, "nodeSelector": {"pool": "system"}, "affinity": {"nodeAffinity": {}},
             "priorityClassName": "high", "image": {"digest": "sha256:" + "0" * 64, "pullSecrets": ["pull"]},
@@ -356,6 +358,7 @@ class Rendered(unittest.TestCase):
                 ({"serviceMonitor": {"token": "x"}}, "token"), ({"resources": {"request": {}}}, "request"),
                 ({"podLabels": {"a": 1}}, "podLabels"), ({"allow": "hostPath"}, "allow"),
                 ({"extraEnv": [{"name": "A", "value": 1}]}, "extraEnv"),
+                ({"extraVolumeMounts": [{"name": "metrics"}]}, "extraVolumeMounts"),
                 ({"hostAliases": [{"ip": "a"}]}, "hostAliases")):
             with self.subTest(json.dumps(values)):
                 answer = template(values, check=False)
@@ -559,7 +562,7 @@ class Inside(unittest.TestCase):
     def setUpClass(cls):
         reason = real_nodes.why_not()
         if reason:
-            raise unittest.SkipTest(f"no containers on this machine: {reason}")
+            raise AssertionError(f"no containers on this machine: {reason}")
         cls.cluster = Cluster(real=2, kwok_nodes=2, gpus=4)
         cls.addClassCleanup(cls.cluster.close)
         cls.cluster.start()

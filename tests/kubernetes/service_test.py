@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -109,6 +110,51 @@ class ServiceTest(unittest.TestCase):
         self.wait(lambda: "progress ignored" in voda.tail(), "the rubbish to be named")
         self.assertEqual(voda.job("team-a/rows")["progress"]["total_epochs"], 10)
 
+    def test_a_name_belongs_to_one_kind(self):
+        voda = self.voda()
+        other = job("MPIJob", "twin", 1, 2)
+        del other["metadata"]["labels"]  # none of Voda's, and first
+        self.cluster.apply(other)
+        self.cluster.apply(job("PyTorchJob", "twin", 1, 2))
+        self.size(voda, "default/twin", 2)
+        self.assertEqual(voda.job("default/twin")["kind"], "PyTorchJob")
+        self.assertTrue(self.cluster.api.get("mpijobs", "twin")["spec"]["runPolicy"]["suspend"])
+        self.cluster.kubectl("label", "mpijob", "twin", "vodascheduler/queue=default")
+        self.wait(lambda: "Refused" in self.events("twin"), lambda: f"{self.events('twin')}\n{voda.tail()}")
+        self.assertIn("other kind", self.events("twin")["Refused"])
+        self.cluster.kubectl("delete", "mpijob", "twin")
+        self.cluster.apply(job("PyTorchJob", "marker", 1, 1))  # what came before it has been seen
+        self.size(voda, "default/marker", 1)
+        self.size(voda, "default/twin", 2)
+        voda.cli("delete", "default/twin")
+        self.wait(lambda: self.cluster.api.get("pytorchjobs", "twin") is None, "the right one to be deleted")
+
+    def test_nodes_counted_in_another_resource(self):
+        voda = self.voda("--resource", "cpu=cpu")
+        self.cluster.add_node("cpus")
+        self.addCleanup(self.cluster.remove_node, "cpus")
+        self.cluster.kubectl("label", "node", "cpus", "vodascheduler/accelerator=cpu", "--overwrite")
+        cpus = int(self.cluster.api.get("nodes", "cpus")["status"]["allocatable"]["cpu"])
+        made = job("PyTorchJob", "counted", 1, 4)
+        pod = made["spec"]["pytorchReplicaSpecs"]["Worker"]["template"]["spec"]
+        pod["nodeSelector"] = {"vodascheduler/accelerator": "cpu"}
+        pod["containers"][0]["resources"] = {"limits": {"cpu": str(cpus // 2)}}
+        self.cluster.apply(made)
+        self.size(voda, "default/counted", 2)
+        self.assertEqual(voda.job("default/counted")["gpus_per_worker"], cpus // 2)
+        [node] = [one for one in voda.ask("GET", "/api/v1/nodes")["nodes"] if one["name"] == "cpus"]
+        self.assertEqual((node["gpus"], node["used"]), (cpus, cpus // 2 * 2))
+        pod["containers"][0]["resources"] = {}
+        made["metadata"]["name"] = "uncounted"
+        self.cluster.apply(made)
+        self.wait(lambda: "Refused" in self.events("uncounted"), voda.tail)
+        self.assertIn("counted in cpu", self.events("uncounted")["Refused"])
+        # What it says is what helps.
+        fix = [{"op": "add", "path": "/spec/pytorchReplicaSpecs/Worker/template/spec/containers/0/resources",
+                "value": {"limits": {"cpu": "1"}}}]
+        self.cluster.kubectl("patch", "pytorchjob", "uncounted", "--type=json", "-p", json.dumps(fix))
+        self.wait(lambda: "default/uncounted" in voda.jobs(), voda.tail)
+
     def test_callers_may_do_through_voda_what_kubernetes_lets_them(self):
         voda = self.voda()
         self.cluster.apply([
@@ -138,12 +184,30 @@ class ServiceTest(unittest.TestCase):
         self.refused(403, voda.ask, "GET", "/api/v1/jobs", token=jane)  # of all namespaces
         listed = voda.ask("GET", "/api/v1/jobs?namespace=team-a", token=jane)["jobs"]
         self.assertEqual([entry["name"] for entry in listed], [made])
+        for path in ("/api/v1/plan", "/api/v1/rounds", "/training", "/api/v1/events"):  # they name jobs of everybody
+            self.refused(403, voda.ask, "GET", path, token=jane)
+            if path != "/api/v1/events":
+                self.refused(403, voda.ask, "GET", f"{path}?namespace=team-a", token=jane)
+        self.refused(403, voda.ask, "GET", "/api/v1/events?namespace=team-b", token=jane)
         self.refused(403, voda.ask, "POST", f"/api/v1/jobs/{made}/hold", token=jane)  # patch is not among her rights
         self.refused(403, voda.ask, "PUT", "/api/v1/settings", {"rate_limit_seconds": 1}, token=jane)
         self.refused(403, voda.ask, "GET", "/metrics", token=jane, raw=True)
         self.refused(403, voda.ask, "GET", f"/api/v1/jobs/{made}/logs", token=jane)
         self.assertIn("voda_kube_requests_total", voda.ask("GET", "/metrics", raw=True))
         self.size(voda, made, 2)
+        # What she waits for may be another's; whose is none of her business.
+        self.cluster.apply(job("PyTorchJob", "secret", 5, 5, workers=5, namespace="team-b"))
+        self.size(voda, "team-b/secret", 5)
+        time.sleep(1.1)  # ages are known to the second
+        self.cluster.apply(job("PyTorchJob", "second", 4, 4, workers=4, namespace="team-a"))
+        self.wait(lambda: "team-a/second" in voda.jobs(), voda.tail)
+        explained = json.dumps(voda.ask("GET", "/api/v1/jobs/team-a/second/explain", token=jane))
+        self.assertIn("another namespace", explained)
+        self.assertNotIn("secret", explained)
+        watched = voda.cli("wait", "-n", "team-a", made.split("/")[1], "second", "--for", "running", "--timeout", "1s",
+                           token=jane, check=False)
+        self.assertNotIn("forbidden", watched.stderr)
+        self.assertEqual(watched.returncode, 6, watched)
         done = voda.cli("delete", "-n", "team-a", made.split("/")[1], token=jane)
         self.assertEqual(done.stdout, f"Training job deleted: {made}\n")
         self.wait(lambda: voda.job(made)["status"] == "Canceled", "the job to end")
@@ -175,6 +239,10 @@ class ServiceTest(unittest.TestCase):
 
     def test_the_object_is_the_record(self):
         first = self.voda()
+        long = "a-name-as-long-as-it-may-be-here"
+        self.assertEqual(len(long), 32)
+        [made] = [entry["name"] for entry in
+                  first.ask("POST", "/api/v1/jobs", json.dumps(job("MPIJob", long, 1, 1)))["jobs"]]
         self.cluster.apply(job("PyTorchJob", "kept", 1, 3))
         self.size(first, "default/kept", 3)
         first.cli("set", "size", "default/kept", "--max", "2")
@@ -187,12 +255,14 @@ class ServiceTest(unittest.TestCase):
         self.size(first, "default/held", 0)
         before = {index: pod["metadata"]["uid"] for index, pod in workers(self.cluster, "kept").items()}
         ran = first.job("default/kept")["gpu_seconds"]
+        self.size(first, made, 1)
         first.kill()
         second = self.voda(folder=None)  # a new folder: nothing but what is in the cluster
         kept = second.job("default/kept")
         self.assertEqual((kept["status"], kept["workers"], kept["max"], kept["priority"], kept["starts"]),
                          ("Running", 2, 2, 7, 1))
         self.assertGreater(kept["gpu_seconds"], 0.5 * ran)
+        self.assertEqual(second.job(made)["status"], "Running")
         self.assertTrue(second.job("default/held")["held"])
         self.assertEqual(second.ask("GET", "/api/v1/settings?gpu_type=a100")["algorithm"], "ElasticTiresias")
         after = {index: pod["metadata"]["uid"] for index, pod in workers(self.cluster, "kept").items()}

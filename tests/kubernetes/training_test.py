@@ -20,7 +20,7 @@ from voda import Voda, workers  # noqa: E402
 
 GPUS = 2  # of each of two nodes
 CI = os.environ.get("VODA_TIER") == "ci"
-TORCH_EPOCHS, HOROVOD_EPOCHS = (90, 55) if CI else (120, 80)
+TORCH_EPOCHS, HOROVOD_EPOCHS = (130, 90) if CI else (160, 110)
 LONG = int(os.environ.get("VODA_WAIT", "600"))
 
 
@@ -32,9 +32,8 @@ def manifest(name, rename, epochs, low, high):
     text = text.replace("metadata:\n  name:", "metadata:\n  labels: {vodascheduler/queue: default}\n  name:", 1)
     text = text.replace("  runPolicy:\n", "  runPolicy:\n    suspend: true\n", 1)
     text = re.sub(r"minReplicas: \d+\n    maxReplicas: \d+", f"minReplicas: {low}\n    maxReplicas: {high}", text)
-    text = re.sub(r"(\{name: VODA_JOB_DIR, value: /outputs\}\n)",
-                  r'\1                - {name: MIN_NUM_PROC, value: "%d"}\n'
-                  r'                - {name: MAX_NUM_PROC, value: "%d"}\n' % (low, high), text, count=1)
+    for variable, value in (("MIN_NUM_PROC", low), ("MAX_NUM_PROC", high)):
+        text = re.sub(r"\{name: %s, value: \"\d+\"\}" % variable, '{name: %s, value: "%d"}' % (variable, value), text)
     return text.replace("nodeSelector: {voda.test/node: real}",
                         "nodeSelector: {voda.test/node: real, vodascheduler/accelerator: a100}")
 
@@ -144,6 +143,15 @@ class Training(unittest.TestCase):
         self.trains(torch)
         self.trains(made)
 
+        # Both shrink and grow while they train, whatever the algorithm thinks of them.
+        for job, most, sizes in ((made, 1, {made: 1, torch: 3}), (torch, 2, {torch: 2}), (made, 2, {made: 2}),
+                                 (made, 1, {made: 1}), (torch, 4, {torch: 3})):
+            self.voda.cli("set", "size", "default/" + job, "--max", str(most))
+            for name, size in sizes.items():
+                self.wait(lambda name=name, size=size: self.size(name) == size, f"{name} to have {size} workers")
+                self.trains(name, workers=size)
+        self.voda.cli("set", "size", "default/" + made, "--max", "2")
+
         # A rigid job takes everything: both are suspended, and come back from their checkpoints.
         self.cluster.apply(urgent(rush))
         self.wait(lambda: self.size(rush) == 2 * GPUS, "the rigid job to run")
@@ -176,6 +184,8 @@ class Training(unittest.TestCase):
             self.assertLess(thirds[2], 0.8 * thirds[0], f"{job}: the loss does not fall")
             self.assertGreaterEqual(entry["starts"], 2)
             sizes = [(size["from"], size["to"]) for size in entry["sizes"]]
+            self.assertTrue(any(0 < before < size for before, size in sizes), f"{job} never grew: {sizes}")
+            self.assertTrue(any(0 < size < before for before, size in sizes), f"{job} never shrank: {sizes}")
             print(f"  {algorithm}: {job}: sizes {sizes}, loss {losses[0]:.4f} -> {losses[-1]:.4f}", flush=True)
         events = self.cluster.kubectl("get", "events", "-o", "json").stdout
         reasons = {event["reason"] for event in json.loads(events)["items"]
