@@ -17,5 +17,8 @@ else
   echo "LEFT OUT: the Philly trace is not in $data (set VODA_DATA)"
 fi
 echo
+echo "A list of 50 MB from a Kubernetes API server, decoded:"
+"$build/bench/kube_decode_bench"
+echo
 echo "A whole server under load:"
 "$build/bench/load_bench" "$build/voda"
