@@ -115,6 +115,11 @@ void Conditions::Next() {
       Again(name);
       continue;
     }
+    if (there &&
+        std::exchange(said_[name].version, job->head.resource_version) != job->head.resource_version) {
+      Due(name, kQuiet);
+      continue;
+    }
     auto request = there ? ConditionRequest(*job, said_[name].word, io_.Wall()) : std::nullopt;
     if (request) {
       Write(name, std::move(*request));

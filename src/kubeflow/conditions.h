@@ -2,8 +2,9 @@
 // did with it and why. Events say the same and are gone after an hour; a job may wait for a day.
 //
 // Best effort, in the lane of Events: what happens within kPause is one write, and at most one write is out.
-// The operators write the same status and have to try again when somebody wrote in between, so a job whose
-// status its operator has not begun is left for later.
+// The operators write the same status, have to try again when somebody wrote in between, and wait ever longer
+// before they do. So an object that its operator has not seen, or that has changed within kQuiet, is left for
+// later.
 #pragma once
 
 #include <functional>
@@ -40,6 +41,7 @@ class Conditions {
   void Forget(const std::string& job);
 
   static constexpr kube::Duration kPause{1'000};
+  static constexpr kube::Duration kQuiet{2'000};
   static constexpr int kTries = 8;
 
  private:
@@ -47,6 +49,7 @@ class Conditions {
     JobWord word;
     kube::TimePoint due;
     int tries = 0;
+    std::string version;  // of the object, when it was looked at last
   };
 
   void Due(const std::string& job, kube::Duration in);

@@ -135,7 +135,7 @@ TEST_F(Writing, AConflictIsTriedAgainAndNotForEver) {
 
 TEST_F(Writing, WhatWasSaidDuringAWriteIsWrittenBehindIt) {
   conditions.Put("a", kStarted);
-  io.Pass(kPause * 2);
+  io.Pass(kPause * 3);
   ASSERT_EQ(io.open.size(), 1U);
   conditions.Put("a", {"Resized", "", false});
   io.Answer(200, "{}");
@@ -158,6 +158,17 @@ TEST_F(Writing, NothingIsWrittenWithoutTheLeadOrTheRightOrTheObject) {
   io.Pass(kPause * 10);
   EXPECT_TRUE(io.open.empty());
   EXPECT_EQ(io.timers(), 0U);
+}
+
+TEST_F(Writing, AnObjectThatOthersWriteIsLeftForLater) {
+  conditions.Put("a", kStarted);
+  for (int version = 10; version < 20; ++version) {
+    jobs["a"].head.resource_version = std::to_string(version);
+    io.Pass(kPause);
+    EXPECT_TRUE(io.open.empty());
+  }
+  io.Pass(Conditions::kQuiet * 2);
+  EXPECT_EQ(io.open.size(), 1U);
 }
 
 TEST_F(Writing, AnObjectThatItsOperatorHasNotSeenIsLeftForLater) {

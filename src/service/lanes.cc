@@ -228,7 +228,9 @@ void Service::Follow(Lane& lane, const std::string& name, const std::vector<Node
   fields.Field("from", from).Field("to", to).Key("nodes").Array();
   for (const std::string& node : job.nodes) fields.Value(node);
   fields.EndArray();
-  const std::string reason = active.last_change ? ToldOf(name, active.last_change->reason) : std::string();
+  // A change that a user made, as holding it, has no decision behind it.
+  const bool decided = active.last_change && active.last_change->to == static_cast<int>(to);
+  const std::string reason = decided ? ToldOf(name, active.last_change->reason) : std::string();
   if (!reason.empty()) fields.Field("reason", reason);
   const char* type = direction == "start"  ? "job.started"
                      : direction == "halt" ? "job.halted"

@@ -116,7 +116,7 @@ class Algorithms(OnCluster):
         field = Field(self.cluster, voda)
         field.apply(*self.jobs(1, 4))
         before = field.settle()
-        self.cluster.wait_for(lambda: self.proxy.quiet(2), 60, "launchers to be told of their hosts, users of their jobs")
+        self.cluster.wait_for(lambda: self.proxy.quiet(5), 60, "launchers to be told of their hosts, users of their jobs")
         api, proxy = self.cluster.api, self.proxy
         nodes = [one["metadata"]["name"] for one in api.list("nodes")]
         pods = [one["metadata"]["name"] for one in api.list("pods")]
