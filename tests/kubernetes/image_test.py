@@ -184,7 +184,7 @@ class Container(Folder):
         os.mkdir(volume)
         os.chown(volume, 0, USER)
         os.chmod(volume, 0o2770)
-        port = free_ports(1)[0]
+        port = free_ports(3)[0]  # Voda takes three in a row
         flags = ["--net-host", "--mount", f"type=bind,src={volume},dst=/var/lib/voda,options=rbind:rw"]
         log = os.path.join(self.folder, "serve.log")
         with open(log, "wb") as output:

@@ -4,6 +4,7 @@ crash can be told from strangers and ended."""
 import ctypes
 import json
 import os
+import random
 import signal
 import socket
 import subprocess
@@ -30,15 +31,21 @@ def wait_for(condition, seconds, what, every=0.1):
 
 
 def free_ports(count):
-    """Ports of 127.0.0.1 that nobody listens on, all different."""
-    sockets = [socket.socket() for _ in range(count)]
-    try:
-        for one in sockets:
-            one.bind(("127.0.0.1", 0))
-        return [one.getsockname()[1] for one in sockets]
-    finally:
-        for one in sockets:
-            one.close()
+    """Ports of 127.0.0.1 in a row that nobody listens on. Below those that the kernel gives to whoever connects, so that
+    none of them is taken by the time it is used."""
+    for _ in range(1000):
+        first = random.randrange(12_000, 32_000 - count)
+        held = []
+        try:
+            for port in range(first, first + count):
+                held.append(socket.create_server(("127.0.0.1", port)))
+            return list(range(first, first + count))
+        except OSError:
+            continue
+        finally:
+            for one in held:
+                one.close()
+    raise ClusterError(f"no {count} free ports in a row")
 
 
 def start_time(pid):
