@@ -259,8 +259,8 @@ class Played(ClusterTest):
         self.forbidden("POST", f"/api/v1/namespaces/default/pods/{job}-worker-0/exec?command=ls", None)
         self.forbidden("PATCH", "/api/v1/nodes/kwok-0", {}, "application/merge-patch+json")
         self.forbidden("DELETE", "/api/v1/nodes/kwok-0")
-        self.forbidden("PATCH", f"/apis/kubeflow.org/v2beta1/namespaces/default/mpijobs/{job}/status", {},
-                       "application/merge-patch+json")
+        voda.patch("mpijobs", job, {"metadata": {"annotations": {}}}, subresource="status")  # a condition among others
+        self.forbidden("PUT", f"/apis/kubeflow.org/v2beta1/namespaces/default/mpijobs/{job}/status", {})
         self.forbidden("POST", "/apis/coordination.k8s.io/v1/namespaces/default/leases", {"metadata": {"name": "own"}})
         self.forbidden("GET", "/apis/rbac.authorization.k8s.io/v1/clusterroles")
         self.assertTrue(voda.delete("mpijobs", job))
