@@ -31,6 +31,7 @@ struct ClusterJob {
   JobSpec spec;
   std::string
       state;  // what of its record must outlive Voda (service/kept_state.h), where the cluster keeps it
+  std::string submission;  // by which the same request is known again, where the cluster keeps it
 };
 
 // A job whose record the cluster keeps: one of an earlier run, or one that a user applied. Name and creation
@@ -42,6 +43,7 @@ struct FoundJob {
   std::string refusal;  // why it cannot be Voda's; empty: it can
   std::string token;    // empty: it was never started
   std::string state;    // as it was given last
+  std::string submission;
   std::vector<std::string> workers_on;
   enum class End : std::uint8_t { kNone, kCompleted, kFailed } end = End::kNone;
   double ended = 0;

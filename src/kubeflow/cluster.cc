@@ -106,10 +106,14 @@ class Driven final : public KubeflowCluster, public DriverHost {
     return kinds_.emplace(job, kind).first->second == kind;
   }
 
+  void Unclaim(const std::string& job) override {
+    if (FindJob(job) == nullptr) kinds_.erase(job);
+  }
+
   void LookAgain() override {
     if (waiting_ > 0) return;
     for (const JobObject* job : JobsByAge()) {
-      if (!IsManaged(*job)) callbacks_.seen(*job);
+      if (job->end == JobObject::End::kNone && !IsManaged(*job)) callbacks_.seen(*job);
     }
   }
 

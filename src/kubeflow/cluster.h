@@ -71,7 +71,8 @@ class KubeflowCluster {
   // On the I/O thread. Both kinds of objects may have the same name; it is a job's of this kind from now on,
   // until its object is gone. False: of the other kind already.
   virtual bool Claim(const std::string& job, JobKind kind) = 0;
-  // Those that nobody manages are told of again.
+  virtual void Unclaim(const std::string& job) = 0;  // where no object came of it
+  // Those that have not ended and nobody manages are told of again.
   virtual void LookAgain() = 0;
 
   // On the I/O thread: what the job holds, as the scheduler is told; its object, null where there is none;

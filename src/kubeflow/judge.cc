@@ -31,6 +31,7 @@ std::string Submitted(const std::string& document) {
     if (const auto annotations = metadata->find("annotations");
         annotations != metadata->end() && annotations->is_object()) {
       annotations->erase(std::string(kStateAnnotation));
+      annotations->erase(std::string(kSubmissionAnnotation));
     }
   }
   return object.dump();
@@ -89,6 +90,9 @@ Judgement Judge(const JobObject& job, const std::set<std::string, std::less<>>& 
   if (const auto state = job.annotations.find(kStateAnnotation); state != job.annotations.end()) {
     found.state = state->second;
     found.token = TokenOf(job);
+    if (const auto submission = job.annotations.find(kSubmissionAnnotation);
+        submission != job.annotations.end())
+      found.submission = submission->second;
   }
   const std::string document = Submitted(job.document);
   auto specs = ParseJobs(document, {.named = true}, RunAs::kContainers);

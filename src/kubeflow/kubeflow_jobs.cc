@@ -277,6 +277,7 @@ class Jobs final : public KubeflowJobs {
     settings.gpu_type = job.gpu_type;
     settings.steering = config_.cluster.steering;
     settings.state = job.state;
+    settings.submission = job.submission;
     return settings;
   }
 
@@ -388,7 +389,10 @@ class Jobs final : public KubeflowJobs {
            });
     }
     // One of which nobody knows whether it is there is found by its watch.
-    for (const ClusterJob& job : batch->jobs) told_.erase({job.name, job.spec.kind});
+    for (const ClusterJob& job : batch->jobs) {
+      told_.erase({job.name, job.spec.kind});
+      cluster_->Unclaim(job.name);
+    }
     Answer(batch->done, refusal);
   }
 

@@ -81,6 +81,8 @@ void Prepare(Json& object, JobKind kind, const std::string& name, const Manifest
   if (!labels.contains(kQueueLabel)) labels[std::string(kQueueLabel)] = "default";
   if (!settings.state.empty())
     Object(metadata, "annotations")[std::string(kStateAnnotation)] = settings.state;
+  if (!settings.submission.empty())
+    Object(metadata, "annotations")[std::string(kSubmissionAnnotation)] = settings.submission;
   Json& spec = Object(object, "spec");
   Json& replicas = Object(spec, ReplicaSpecs(kind));
   for (const char* type : {"Launcher", "Master", "Worker"}) {

@@ -15,7 +15,8 @@ struct ManifestSettings {
   std::string token;
   std::string gpu_type;
   Steering steering = Steering::kGates;
-  std::string state;  // for the annotation; empty: none
+  std::string state;       // for the annotation; empty: none
+  std::string submission;  // the same
 };
 
 // The object to create for a submitted job, under its final name.

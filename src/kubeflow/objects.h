@@ -21,6 +21,7 @@ inline constexpr std::string_view kGate = "vodascheduler/placement";    // keeps
 inline constexpr std::string_view kTaint = "vodascheduler/hostname";    // keeps a node for those placed on it
 inline constexpr std::string_view kAcceleratorLabel = "vodascheduler/accelerator";
 inline constexpr std::string_view kStateAnnotation = "vodascheduler/state";  // what a restart must know
+inline constexpr std::string_view kSubmissionAnnotation = "vodascheduler/submission";  // of its request
 inline constexpr std::string_view kTouchAnnotation = "vodascheduler/hosts";  // makes the kubelet look again
 inline constexpr std::string_view kOtherQueueLabel = "kueue.x-k8s.io/queue-name";
 

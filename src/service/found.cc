@@ -45,6 +45,7 @@ void Service::Found(FoundJob found, double now) {
     // A copy of another job's object, with that one's marks on it.
     found.state.clear();
     found.token.clear();
+    found.submission.clear();
   }
   if (!MakeRoom(found)) return;
   const auto refuse = [&](const std::string& why) {
@@ -81,7 +82,10 @@ void Service::Found(FoundJob found, double now) {
   if (!ReadKeptState(found.state, record)) {
     Log(LogLevel::kWarn, "state of the job cannot be read; it counts as new", {{"job", found.name}});
   }
-  if (known) return Welcome(std::move(record), found, now);
+  if (known) {
+    submissions_.Add(found.submission, found.name);
+    return Welcome(std::move(record), found, now);
+  }
   if (found.end != FoundJob::End::kNone) return;  // it ended before Voda knew it
   by_name_[found.name] = 0;
   Insert({record}, {std::move(found.spec)}, std::nullopt, now,

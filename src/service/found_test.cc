@@ -23,12 +23,13 @@ class ObjectCluster final : public JobCluster {
     double created = 0;
     std::string token, state;
     std::vector<std::string> workers;
+    std::string submission;
   };
 
   bool KeepsJobs() const override { return true; }
   void Accept(const std::vector<ClusterJob>& jobs, const Done& done) override {
     if (!refuse.empty()) return done(Conflict(refuse));
-    for (const ClusterJob& job : jobs) objects[job.name] = {now, job.token, job.state, {}};
+    for (const ClusterJob& job : jobs) objects[job.name] = {now, job.token, job.state, {}, job.submission};
     done(std::nullopt);
   }
   void Remember(const std::string& job, const std::string& state, const Done& done) override {
@@ -130,6 +131,7 @@ class FoundTest : public ::testing::Test {
       FoundJob found = Found(name, object.created);
       found.token = object.state.empty() ? "" : object.token;
       found.state = object.state;
+      found.submission = object.submission;
       found.workers_on = object.workers;
       found.refusal = refusal_;
       world.jobs.push_back(found);
@@ -206,6 +208,25 @@ TEST_F(FoundTest, TheSameKeyMakesOneObject) {
   const std::string first = Submit(Yaml("once", 1, 1), key);
   EXPECT_EQ(Submit(Yaml("once", 1, 1), key), first);
   EXPECT_EQ(cluster_.objects.size(), 1U);
+}
+
+TEST_F(FoundTest, ARequestThatIsSentAgainAfterATakeoverMakesWhatIsMissing) {
+  const std::string both = Yaml("one", 1, 1) + "---\n" + Yaml("two", 1, 1);
+  const Service::Idempotency key{"k", "hash"};
+  const std::string one = Submit(both, key);
+  ASSERT_EQ(cluster_.objects.size(), 2U);
+  Open(false);
+  EXPECT_EQ(Submit(both, key), one);
+  EXPECT_EQ(cluster_.objects.size(), 2U);
+
+  // The leader died between the two.
+  std::erase_if(cluster_.objects, [](const auto& object) { return object.first.starts_with("team/two"); });
+  Open(false);
+  EXPECT_EQ(Submit(both, key), one);
+  ASSERT_EQ(cluster_.objects.size(), 2U);
+  EXPECT_TRUE(std::next(cluster_.objects.begin())->first.starts_with("team/two-"));
+  EXPECT_EQ(Submit(both, Service::Idempotency{"k", "other"}),
+            "Idempotency-Key: the key was used with another body; use a new key for a new job");
 }
 
 TEST_F(FoundTest, AnAppliedJobRunsAndItsNameMayComeAgain) {

@@ -1,10 +1,8 @@
 // Routes of jobs.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <openssl/sha.h>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <set>
 #include <utility>
@@ -28,14 +26,6 @@ constexpr std::string_view kStatuses[] = {"Submitted", "Waiting", "Running",
 constexpr int kMaxListed = 100'000;
 constexpr std::size_t kLogBytes = std::size_t{8} << 20;  // of one answer
 constexpr auto kForecastTime = std::chrono::seconds(2);
-
-std::string Sha256(const std::string& text) {
-  std::array<unsigned char, SHA256_DIGEST_LENGTH> digest{};
-  SHA256(reinterpret_cast<const unsigned char*>(text.data()), text.size(), digest.data());
-  std::string hex;
-  for (const unsigned char byte : digest) hex += fmt::format("{:02x}", byte);
-  return hex;
-}
 
 bool IsKey(std::string_view text) {
   return !text.empty() && text.size() <= 255 &&
@@ -96,7 +86,7 @@ void Routes::SubmitBody(const Call& call, SubmitAnswer answer) {
                 return call.reply->Send(ErrorResponse(400, "invalid", specs.error().message));
               }
               std::optional<Service::Idempotency> idempotency;
-              if (!key.empty()) idempotency = {key, Sha256(call.request.body)};
+              if (!key.empty()) idempotency = {key, Submissions::Hash(call.request.body)};
               auto needed = PermissionsToCreate(*specs);
               Authorize(call, std::move(needed),
                         [this, call, dry, began, answer, idempotency, specs = std::move(*specs)] {

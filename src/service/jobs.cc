@@ -17,6 +17,9 @@ namespace voda {
 
 namespace {
 
+constexpr const char* kOtherBody =
+    "Idempotency-Key: the key was used with another body; use a new key for a new job";
+
 constexpr int kActiveJobsMax = 100'000;
 constexpr int kNodesMax = 10'000;
 constexpr int kNodeGpusMax = 1024;
@@ -153,8 +156,7 @@ void Service::Submit(std::vector<JobSpec> specs, std::optional<Idempotency> idem
     if (!known) return done(Unavailable(known.error().message));
     if (*known) {
       if ((*known)->body_hash != idempotency->body_hash) {
-        return done(
-            Conflict("Idempotency-Key: the key was used with another body; use a new key for a new job"));
+        return done(Conflict(kOtherBody));
       }
       // Its own commit may still be ahead: answer after it.
       Writing();
@@ -173,12 +175,38 @@ void Service::Submit(std::vector<JobSpec> specs, std::optional<Idempotency> idem
       return;
     }
   }
-  const auto answer = [this, idempotency, done](Answer<std::vector<std::int64_t>> ids) {
+  // What an earlier run made of it stays, and the rest is made now.
+  std::map<std::size_t, std::int64_t> made;  // by the place in the request
+  if (const auto* known = idempotency ? submissions_.Find(idempotency->key) : nullptr) {
+    if (known->body_hash != idempotency->body_hash) {
+      accepting_.erase(idempotency->key);
+      return done(Conflict(kOtherBody));
+    }
+    for (const auto& [place, name] : known->jobs) {
+      if (const auto at = by_name_.find(name); at != by_name_.end() && at->second != 0)
+        made[place] = at->second;
+    }
+  }
+  std::vector<std::size_t> places;
+  for (std::size_t place = 0; place < specs.size(); ++place) {
+    if (made.contains(place)) continue;
+    if (places.size() < place) specs[places.size()] = std::move(specs[place]);
+    places.push_back(place);
+  }
+  specs.resize(places.size());
+  const auto answer = [this, idempotency, made, places, done](Answer<std::vector<std::int64_t>> ids) {
     std::vector<std::function<void()>> waiting;
     if (idempotency) waiting = std::move(accepting_.extract(idempotency->key).mapped());
+    if (auto* now_made = std::get_if<0>(&ids)) {
+      std::map<std::size_t, std::int64_t> all = made;
+      for (std::size_t i = 0; i < places.size(); ++i) all[places[i]] = (*now_made)[i];
+      now_made->clear();
+      for (const auto& [place, id] : all) now_made->push_back(id);
+    }
     done(std::move(ids));
     for (const auto& again : waiting) again();
   };
+  if (specs.empty()) return answer(std::vector<std::int64_t>());
   auto admitted = Admit(specs, now);
   if (const auto* refusal = std::get_if<Refusal>(&admitted)) return answer(*refusal);
   auto records = std::move(std::get<0>(admitted));
@@ -186,15 +214,22 @@ void Service::Submit(std::vector<JobSpec> specs, std::optional<Idempotency> idem
   for (std::size_t i = 0; i < records.size(); ++i) {
     by_name_.emplace(records[i].name, 0);
     jobs.push_back({0, records[i].name, records[i].gpu_type, records[i].token, specs[i],
-                    cluster_.KeepsJobs() ? WriteKeptState(records[i]) : std::string()});
+                    cluster_.KeepsJobs() ? WriteKeptState(records[i]) : std::string(),
+                    idempotency ? Submissions::Text(idempotency->key, idempotency->body_hash, places[i])
+                                : std::string()});
   }
-  cluster_.Accept(jobs, [this, records = std::move(records), specs = std::move(specs), idempotency, now,
-                         answer](const std::optional<Refusal>& refused) mutable {
+  cluster_.Accept(jobs, [this, records = std::move(records), specs = std::move(specs), idempotency, made,
+                         places, now, answer](const std::optional<Refusal>& refused) mutable {
     if (refused) {
       for (const JobRecord& record : records) by_name_.erase(record.name);
       return answer(*refused);
     }
-    Insert(std::move(records), std::move(specs), idempotency, now, answer);
+    if (made.empty()) return Insert(std::move(records), std::move(specs), idempotency, now, answer);
+    for (std::size_t i = 0; i < records.size(); ++i) {
+      submissions_.Add(Submissions::Text(idempotency->key, idempotency->body_hash, places[i]),
+                       records[i].name);
+    }
+    Insert(std::move(records), std::move(specs), std::nullopt, now, answer);
   });
 }
 

@@ -26,6 +26,7 @@
 #include "policy/registry.h"
 #include "service/progress.h"
 #include "service/progress_file.h"
+#include "service/submissions.h"
 #include "service/timed_policy.h"
 #include "spec/job_spec.h"
 #include "store/database.h"
@@ -269,6 +270,7 @@ class Service {
   std::unordered_map<std::string, std::int64_t> by_name_;  // with names that are being accepted
   std::map<std::string, JobRecord> absent_;                // of an earlier run, their objects not found yet
   std::map<std::string, std::vector<std::function<void()>>> accepting_;  // idempotency keys: who asked again
+  Submissions submissions_;                                              // of earlier runs
   std::set<std::string> gone_early_;  // objects that were deleted while they were being taken in
   std::int64_t unstored_ = 0;         // ids below 0, of jobs that the store could not take
   std::map<std::string, NodeEntry> nodes_;

@@ -241,8 +241,12 @@ class ServiceTest(unittest.TestCase):
         first = self.voda()
         long = "a-name-as-long-as-it-may-be-here"
         self.assertEqual(len(long), 32)
-        [made] = [entry["name"] for entry in
-                  first.ask("POST", "/api/v1/jobs", json.dumps(job("MPIJob", long, 1, 1)))["jobs"]]
+
+        def submit(voda):
+            headers = {"Idempotency-Key": "the-same"}
+            document = json.dumps(job("MPIJob", long, 1, 1))
+            return voda.ask("POST", "/api/v1/jobs", document, headers=headers)["jobs"][0]["name"]
+        made = submit(first)
         self.cluster.apply(job("PyTorchJob", "kept", 1, 3))
         self.size(first, "default/kept", 3)
         first.cli("set", "size", "default/kept", "--max", "2")
@@ -263,6 +267,7 @@ class ServiceTest(unittest.TestCase):
                          ("Running", 2, 2, 7, 1))
         self.assertGreater(kept["gpu_seconds"], 0.5 * ran)
         self.assertEqual(second.job(made)["status"], "Running")
+        self.assertEqual(submit(second), made, "sent again, since the answer did not come, it would run twice")
         self.assertTrue(second.job("default/held")["held"])
         self.assertEqual(second.ask("GET", "/api/v1/settings?gpu_type=a100")["algorithm"], "ElasticTiresias")
         after = {index: pod["metadata"]["uid"] for index, pod in workers(self.cluster, "kept").items()}
