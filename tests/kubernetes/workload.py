@@ -216,8 +216,11 @@ class Field:
             if count > nodes.get(name, 0):
                 yield f"node {name} has {nodes.get(name, 0)} GPUs and pods with {count}"
         for node in self.voda.ask("GET", "/api/v1/nodes")["nodes"]:
-            if node["used"] != ours[node["name"]]:
-                yield f"node {node['name']}: Voda counts {node['used']} GPUs in use, the pods have {ours[node['name']]}"
+            name = node["name"]
+            if node["used"] != ours[name]:
+                yield f"node {name}: Voda counts {node['used']} GPUs in use, the pods have {ours[name]}"
+            if name in nodes and node["gpus"] != nodes[name] - (used[name] - ours[name]):
+                yield f"node {name}: Voda offers {node['gpus']} GPUs, others' pods leave {nodes[name] - used[name] + ours[name]}"
 
     def seats(self):
         """Job -> index -> (node, uid), of all workers that are there."""
