@@ -1,6 +1,7 @@
 // Jobs and nodes of a cluster that keeps them itself: what others put there, and what is gone.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "base/log.h"
@@ -154,11 +155,13 @@ void Service::FollowNode(const std::string& gpu_type, const Event& event) {
     Publish(type, **lane, {}, fields.Take());
   };
   if (const auto* added = std::get_if<NodeAdded>(&event)) {
-    const bool first = !TypesWithNodes().contains(gpu_type);
+    const bool first = restored_ && std::none_of(nodes_.begin(), nodes_.end(), [&](const auto& node) {
+                         return node.second.declared.gpu_type == gpu_type;
+                       });
     nodes_[added->node.name] = {
         {added->node.name, added->node.gpus, gpu_type, {}}, StateName(added->node.state), false};
     publish("node.added", added->node.name);
-    if (first && restored_) cluster_.LookAgain();
+    if (first) cluster_.LookAgain();
   } else if (const auto* changed = std::get_if<NodeChanged>(&event)) {
     NodeEntry& node = nodes_[changed->node];
     if (changed->gpus) node.declared.gpus = *changed->gpus;
