@@ -17,6 +17,7 @@ import math
 import os
 import random
 import secrets
+import select
 import socket
 import sys
 import time
@@ -95,8 +96,13 @@ class Peer:
         self.shards = []
         self._rest = b""
 
-    def fileno(self):
-        return self.connection.fileno()
+    def gone(self):
+        """Whether the other has closed. Does not wait; what the other has sent stays to be received."""
+        readable, _, _ = select.select([self.connection], [], [], 0)
+        try:
+            return bool(readable) and self.connection.recv(1, socket.MSG_PEEK) == b""
+        except OSError:
+            return True
 
     def send(self, value):
         self.connection.sendall(json.dumps(value).encode() + b"\n")
@@ -136,20 +142,14 @@ class Helpers:
             peer = Peer(connection)
             try:
                 hello = peer.receive()
+                connection.settimeout(LOST_SECONDS)
                 if secrets.compare_digest(str(hello["secret"]), self._secret):
                     self._peers[int(hello["worker"])] = peer
             except (OSError, ValueError, KeyError, TypeError):
                 connection.close()
         for worker, peer in list(self._peers.items()):
-            peer.connection.setblocking(False)
-            try:
-                if peer.connection.recv(1, socket.MSG_PEEK) == b"":
-                    self._drop(worker)
-            except BlockingIOError:
-                pass
-            except OSError:
+            if peer.gone():
                 self._drop(worker)
-            peer.connection.settimeout(LOST_SECONDS)
 
     def compute(self, weights, epoch, step):
         """The sum over all shards: each helper's share and our own, at the same time."""
@@ -180,6 +180,11 @@ class Helpers:
                 peer.send({"done": True})
             except OSError:
                 pass
+
+    def close(self):
+        self._listener.close()
+        for worker in list(self._peers):
+            self._drop(worker)
 
     def _drop(self, worker):
         self._peers.pop(worker).connection.close()

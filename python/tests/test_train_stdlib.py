@@ -3,13 +3,17 @@
 import os
 import random
 import re
+import runpy
 import shutil
 import signal
+import socket
+import struct
 import subprocess
 import sys
 import tempfile
 import time
 import unittest
+import unittest.mock
 
 SCRIPT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "examples", "jobs", "train_stdlib.py")
 GENEROUS = 60
@@ -93,6 +97,26 @@ class TrainStdlib(unittest.TestCase):
             self.assertEqual(job.workers[worker].wait(GENEROUS), 0, job.text())
         self.assertEqual(job.result(), alone)
         self.assertIn(" workers 3 ", job.text())
+
+    def test_a_helper_that_goes_between_two_steps_is_forgotten(self):
+        folder = tempfile.mkdtemp(prefix="train_stdlib_test")
+        self.addCleanup(shutil.rmtree, folder)
+        with unittest.mock.patch.dict(os.environ, VODA_JOB_DIR=folder):
+            train = runpy.run_path(SCRIPT)
+        helpers = train["Helpers"]()
+        self.addCleanup(helpers.close)
+        address = train["read_json"](train["ADDRESS"])
+        for abruptly in (False, True):
+            with self.subTest(abruptly=abruptly):
+                helper = train["Peer"](socket.create_connection(("127.0.0.1", address["port"])))
+                helper.send({"worker": 1, "secret": address["secret"]})
+                helpers.admit()
+                self.assertEqual(len(helpers), 1)
+                if abruptly:  # answers with a reset, as the system does for a process that had unread data
+                    helper.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                helper.connection.close()
+                helpers.admit()
+                self.assertEqual(len(helpers), 0)
 
     def test_kills_and_resizes_give_the_same_result(self):
         settings = {"EPOCHS": "20", "STEPS_PER_EPOCH": "10"}
