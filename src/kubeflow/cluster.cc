@@ -83,9 +83,7 @@ class Driven final : public KubeflowCluster, public DriverHost {
           object != nullptr && object->end != JobObject::End::kNone) {
         ended_.insert(name);
       } else {
-        for (const PodObject* pod : PodsOf(name)) {
-          if (!pod->launcher) book_.RemoveForeign(pod->head.uid);
-        }
+        DropForeign(name);
       }
       LookAtNodes();
       Stir(name);
@@ -108,6 +106,12 @@ class Driven final : public KubeflowCluster, public DriverHost {
 
   void Unclaim(const std::string& job) override {
     if (FindJob(job) == nullptr) kinds_.erase(job);
+  }
+
+  std::vector<NodeBook::Change> TakeBack(const std::string& job) override {
+    claimed_.insert(job);
+    DropForeign(job);
+    return NodeChanges();
   }
 
   void LookAgain() override {
@@ -202,7 +206,7 @@ class Driven final : public KubeflowCluster, public DriverHost {
 
   // ---- What the watches say, on the I/O thread.
   void PutNode(const NodeObject& node) {
-    book_.Put(node);
+    book_.Put(node, WallSeconds());
     LookAtNodes();
     if (config_.steering == Steering::kTaints && waiting_ == 0) Taint(node);
   }
@@ -249,6 +253,9 @@ class Driven final : public KubeflowCluster, public DriverHost {
 
   void PutJob(const JobObject& job) {
     if (waiting_ > 0) return;
+    // Once it is being deleted its operator does nothing for it. Without our label, or with another queue's,
+    // it is not ours any more.
+    if (IsManaged(job) && (!IsOurs(job) || job.deleting)) GoneJob(job);
     IsManaged(job) ? Stir(JobId(job)) : callbacks_.seen(job);
   }
   void GoneJob(const JobObject& job) {
@@ -261,6 +268,12 @@ class Driven final : public KubeflowCluster, public DriverHost {
       at->second->Abandon("its object was deleted");
     LetGo(id);
     callbacks_.gone(id, NodeChanges());
+  }
+
+  void DropForeign(const std::string& job) {
+    for (const PodObject* pod : PodsOf(job)) {
+      if (!pod->launcher) book_.RemoveForeign(pod->head.uid);
+    }
   }
 
   // Its pods are not Voda's any more; they hold their GPUs until they are gone.
@@ -413,6 +426,7 @@ class Driven final : public KubeflowCluster, public DriverHost {
     }
     return pods;
   }
+  bool Silent(const std::string& node) const override { return book_.Silent(node, WallSeconds()); }
   void Post(const std::string& gpu_type, Event event) override {
     callbacks_.post(gpu_type, std::move(event));
   }
@@ -457,6 +471,10 @@ class Driven final : public KubeflowCluster, public DriverHost {
 
 std::string JobId(const JobObject& job) {
   return IdOf(job.head.name_space, job.head.name);
+}
+
+bool IsOurs(const JobObject& job) {
+  return job.labels.contains(kQueueLabel) && !job.labels.contains(kOtherQueueLabel);
 }
 
 bool TakenIn(const JobObject& job) {

@@ -33,6 +33,9 @@ struct ClusterConfig {
 // "namespace/name": what the scheduler calls the job.
 std::string JobId(const JobObject& job);
 
+// Whether its labels give it to Voda, and to nobody else.
+bool IsOurs(const JobObject& job);
+
 // Whether an earlier run took the job in: its workers are Voda's before anybody manages it.
 bool TakenIn(const JobObject& job);
 
@@ -72,6 +75,8 @@ class KubeflowCluster {
   // until its object is gone. False: of the other kind already.
   virtual bool Claim(const std::string& job, JobKind kind) = 0;
   virtual void Unclaim(const std::string& job) = 0;  // where no object came of it
+  // What its pods hold is Voda's, although nobody manages it yet; and the nodes that this changes.
+  virtual std::vector<NodeBook::Change> TakeBack(const std::string& job) = 0;
   // Those that have not ended and nobody manages are told of again.
   virtual void LookAgain() = 0;
 

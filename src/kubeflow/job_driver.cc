@@ -17,6 +17,10 @@ constexpr kube::Duration kQuiet{100};          // so long the watch shows nothin
 constexpr kube::Duration kMostQuiet{1000};     // what an order waits for that
 constexpr kube::Duration kUntilHandled{2000};  // and for an operator that may not run at all
 constexpr kube::Duration kLongest{30'000};
+constexpr kube::Duration kUntilSeen{60'000};
+constexpr kube::Duration kEnding{5'000};
+constexpr kube::Duration kForgotten{
+    600'000};                               // so long a worker runs after a failure that it is as good as new
 constexpr kube::Duration kStuck{30'000};    // so long an order may take without a word to the user
 constexpr kube::Duration kGiveUp{300'000};  // so long the scheduler waits for an outcome
 constexpr int kHostTries = 120;
@@ -66,6 +70,8 @@ void JobDriver::Execute(Order order, const std::string& gpu_type) {
 
 void JobDriver::Changed() {
   changed_ = host_.io().Now();
+  ++changes_;
+  if (std::exchange(stale_, false)) retry_at_ = {};
   Advance();
 }
 
@@ -86,7 +92,25 @@ JobView JobDriver::View() const {
   static const JobObject kNone;
   JobView view = MakeView(job != nullptr ? *job : kNone, host_.PodsOf(job_), whole_);
   view.nominal = settings_.steering == Steering::kOff;
+  for (JobView::Worker& worker : view.workers) worker.dead = Dead(*worker.pod);
+  view.launcher_dead = view.launcher != nullptr && Dead(*view.launcher);
   return view;
+}
+
+bool JobDriver::Dead(const PodObject& pod) const {
+  return pod.deleting && WallSeconds() >= pod.gone_by && host_.Silent(pod.node);
+}
+
+void JobDriver::LookAtEnding(const JobView& view) {
+  for (const JobView::Worker& worker : view.workers) {
+    if (!worker.pod->deleting) continue;
+    const std::chrono::duration<double> left(worker.pod->gone_by - WallSeconds());
+    Again(std::max(kEnding, std::chrono::duration_cast<kube::Duration>(left)));
+  }
+}
+
+double JobDriver::WallSeconds() const {
+  return std::chrono::duration<double>(host_.io().Wall().time_since_epoch()).count();
 }
 
 std::vector<std::string> JobDriver::Held() const {
@@ -103,24 +127,25 @@ std::vector<std::string> JobDriver::Held() const {
 std::string JobDriver::Waits() const {
   if (!order_) return {};
   if (in_flight_ > 0) return fmt::format("{} writes to be answered", in_flight_);
-  if (!awaited_.empty() || !removed_.empty()) {
-    return fmt::format("{} writes to be seen", awaited_.size() + removed_.size());
-  }
+  if (!awaited_.empty()) return fmt::format("{} writes to be seen", awaited_.size());
   return NextStep(View(), order_->order).why;
 }
 
 // Whether the copies show everything that was written.
 bool JobDriver::Settled() {
   if (in_flight_ > 0) return false;
-  std::erase_if(awaited_, [&](const auto& entry) {
-    return host_.HasSeen(entry.first, job_.substr(0, job_.find('/')), entry.second);
-  });
-  std::set<std::string> shown;
+  const kube::TimePoint now = host_.io().Now();
+  std::set<std::string> there;  // uids
   for (const PodObject* pod : host_.PodsOf(job_)) {
-    if (!pod->deleting) shown.insert(pod->head.uid);
+    if (!pod->deleting || Dead(*pod)) there.insert(pod->head.uid);
   }
-  std::erase_if(removed_, [&](const std::string& uid) { return !shown.contains(uid); });
-  return awaited_.empty() && removed_.empty();
+  std::erase_if(awaited_, [&](const Awaited& one) {
+    if (now >= one.until) return true;
+    if (!one.sent.removes.empty()) return !there.contains(one.sent.removes);
+    return host_.HasSeen(one.sent.resource, job_.substr(0, job_.find('/')), one.version);
+  });
+  if (!awaited_.empty()) Again(awaited_.front().until - now);
+  return awaited_.empty();
 }
 
 void JobDriver::Advance() {
@@ -151,6 +176,11 @@ bool JobDriver::Pursue(const JobObject& job) {
       FollowHosts(static_cast<int>(order.seats.size()), 0);
     }
     order_.reset();
+    // Whoever leads next counts the time at each size by it.
+    if (note_due_ && !settings_.state.empty() && host_.MayWrite()) {
+      note_due_ = false;
+      SendRequest(StateRequest(job, settings_.state), {job.resource, {}, changes_});
+    }
     return true;
   }
   const kube::Duration waited = host_.io().Now() - order_->begun;
@@ -161,10 +191,16 @@ bool JobDriver::Pursue(const JobObject& job) {
   }
   if (waited >= kStuck && !order_->told) {
     order_->told = true;
-    host_.Stuck(job_, step.why);
+    host_.Stuck(job_,
+                refusal_.empty() ? step.why : fmt::format("{}; Kubernetes refused: {}", step.why, refusal_));
   }
   Again((order_->told ? kGiveUp : kStuck) - waited);
+  LookAtEnding(view);
   if (step.writes.empty()) return false;
+  if (const kube::Duration left = retry_at_ - host_.io().Now(); left.count() > 0) {
+    Again(left);
+    return false;
+  }
   const bool of_the_job = std::any_of(step.writes.begin(), step.writes.end(), [](const Write& write) {
     return write.kind != Write::Kind::kPin && write.kind != Write::Kind::kDeletePod;
   });
@@ -177,7 +213,8 @@ bool JobDriver::Pursue(const JobObject& job) {
   if (!host_.MaySend(job_)) return false;
   for (const Write& write : step.writes) {
     const bool repairs = write.kind == Write::Kind::kDeletePod && write.pod->over();
-    if (!repairs || !TooSoon(*write.pod)) Send(write, job);
+    if (repairs && TooSoon(*write.pod)) continue;
+    Send(write, job);
   }
   return false;
 }
@@ -185,6 +222,7 @@ bool JobDriver::Pursue(const JobObject& job) {
 bool JobDriver::TooSoon(const PodObject& failed) {
   Repair& repair = repairs_[failed.index];
   const kube::TimePoint now = host_.io().Now();
+  if (now - repair.next >= kForgotten) repair.count = 0;
   if (now < repair.next) {
     Again(repair.next - now);
     return true;
@@ -204,39 +242,56 @@ void JobDriver::Send(const Write& write, const JobObject& job) {
     Log(LogLevel::kError, "job cannot be written", {{"job", job_}, {"why", request.error().message}});
     return Abandon(request.error().message);
   }
-  ++in_flight_;
   const bool removes = write.kind == Write::Kind::kDeletePod;
   const bool of_pod = removes || write.kind == Write::Kind::kPin;
-  const std::string uid = of_pod ? write.pod->head.uid : job.head.uid;
-  host_.SendWrite(std::move(*request), [this, alive = alive_, resource = of_pod ? kPods : job.resource,
-                                        removes, uid](const kube::Reply& reply) {
-    if (*alive) Answered(resource, removes, uid, reply);
-  });
+  if (!of_pod) note_due_ = write.kind == Write::Kind::kScale && job.kind == JobKind::kPyTorchJob;
+  SendRequest(std::move(*request),
+              {of_pod ? kPods : job.resource, removes ? write.pod->head.uid : std::string(), changes_});
 }
 
-void JobDriver::Answered(const kube::Resource& resource, bool removes, const std::string& uid,
-                         const kube::Reply& reply) {
+void JobDriver::SendRequest(kube::Request request, Sent sent) {
+  ++in_flight_;
+  host_.SendWrite(std::move(request),
+                  [this, alive = alive_, sent = std::move(sent)](const kube::Reply& reply) {
+                    if (*alive) Answered(sent, reply);
+                  });
+}
+
+void JobDriver::Answered(const Sent& sent, const kube::Reply& reply) {
   --in_flight_;
-  if (reply.ok()) {
-    failures_ = 0;
-    if (removes) {
-      removed_.insert(uid);
-    } else {
-      kube::JsonReader reader;
-      if (const auto head = reader.Head(reply.body)) awaited_.emplace_back(resource, head->resource_version);
-    }
-  } else {
-    // What changed meanwhile is seen by the watch, and the step is made anew from that.
-    const kube::Reason reason = reply.error->reason;
-    const bool stale = reason == kube::Reason::kConflict || reason == kube::Reason::kInvalid ||
-                       reason == kube::Reason::kNotFound;
-    if (!stale) {
-      Log(LogLevel::kWarn, "write failed", {{"job", job_}, {"why", reply.error->Text()}});
-    }
-    if (reason == kube::Reason::kForbidden) Abandon(reply.error->message);
-    Again(Backoff(failures_++));
+  if (!reply.ok()) {
+    Refused(sent, *reply.error);
+    return Advance();
+  }
+  failures_ = 0;
+  refusal_.clear();
+  kube::JsonReader reader;
+  const auto head = reader.Head(reply.body);
+  if (head || !sent.removes.empty()) {
+    awaited_.push_back({sent, head ? head->resource_version : std::string(), host_.io().Now() + kUntilSeen});
   }
   Advance();
+}
+
+void JobDriver::Refused(const Sent& sent, const kube::ApiError& error) {
+  // What changed meanwhile is seen by the watch, and the step is made anew from that. A rule of the cluster
+  // may refuse with the same words; then nothing changes.
+  stale_ = error.reason == kube::Reason::kConflict || error.reason == kube::Reason::kInvalid ||
+           error.reason == kube::Reason::kNotFound;
+  refusal_ = error.message.empty() ? error.Text() : error.message;
+  if (!stale_) Log(LogLevel::kWarn, "write failed", {{"job", job_}, {"why", error.Text()}});
+  if (error.reason == kube::Reason::kForbidden) {
+    host_.Stuck(job_, "Kubernetes refused: " + refusal_);
+    Abandon(refusal_);
+  }
+  if (stale_ && sent.changes != changes_) {  // seen already
+    stale_ = false;
+    retry_at_ = {};
+    return;
+  }
+  const kube::Duration delay = Backoff(failures_++);
+  retry_at_ = host_.io().Now() + delay;
+  Again(delay);
 }
 
 void JobDriver::Again(kube::Duration delay) {

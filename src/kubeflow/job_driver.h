@@ -33,6 +33,8 @@ class DriverHost {
                        const std::string& version) const = 0;
   virtual const JobObject* FindJob(const std::string& job) const = 0;
   virtual std::vector<const PodObject*> PodsOf(const std::string& job) const = 0;
+  // Whether the node's kubelet is not heard of any more (node_book.h).
+  virtual bool Silent(const std::string&) const { return false; }
   virtual void Post(const std::string& gpu_type, Event event) = 0;
   // The job has ended, as the event says: what its pods still hold is not Voda's any more.
   virtual void Ended(const std::string& job, const std::string& gpu_type, Event event) = 0;
@@ -76,13 +78,23 @@ class JobDriver {
   std::string Waits() const;
 
  private:
+  struct Sent {
+    kube::Resource resource;
+    std::string removes;  // the uid of a pod; empty: the object stays, with a new version
+    int changes = 0;      // that had been seen by then
+  };
   void Advance();
   bool Pursue(const JobObject& job);
   JobView View() const;
   bool Settled();
   void Send(const Write& write, const JobObject& job);
-  void Answered(const kube::Resource& resource, bool removes, const std::string& uid,
-                const kube::Reply& reply);
+  void SendRequest(kube::Request request, Sent sent);
+  void Answered(const Sent& sent, const kube::Reply& reply);
+  void Refused(const Sent& sent, const kube::ApiError& error);
+  bool Dead(const PodObject& pod) const;
+  // A pod that does not end in its time may be on a node that dies, which no watch of ours shows.
+  void LookAtEnding(const JobView& view);
+  double WallSeconds() const;
   // How long its operator may still be at work on the job's object. A write that comes between makes its sync
   // fail, and mpi-operator tries again only after a time that doubles with every event since.
   kube::Duration OperatorNeeds(const JobObject& job) const;
@@ -105,18 +117,29 @@ class JobDriver {
   };
   std::optional<InHand> order_;
   std::vector<std::string> believed_;  // what the scheduler takes the job to hold
+  bool note_due_ = false;              // it was resized by a write that cannot take its state along
   bool ended_ = false;                 // and told so
   kube::TimePoint changed_{};          // when the watch last showed something
+  int changes_ = 0;                    // and how often
   int in_flight_ = 0;
-  std::vector<std::pair<kube::Resource, std::string>> awaited_;  // written versions not yet seen
-  std::set<std::string> removed_;                                // uids of pods that were deleted
+  // What was written and is not seen yet. After a while the copies count as they are: a server that was set
+  // back to an old backup never shows it.
+  struct Awaited {
+    Sent sent;
+    std::string version;
+    kube::TimePoint until{};
+  };
+  std::vector<Awaited> awaited_;
   struct Repair {
     int count = 0;
     kube::TimePoint next{};
   };
   std::map<int, Repair> repairs_;  // of workers that had failed
   int failed_workers_ = 0;
-  int failures_ = 0;  // writes in a row
+  int failures_ = 0;            // writes in a row
+  kube::TimePoint retry_at_{};  // after one
+  bool stale_ = false;          // it may be made at once when something changes
+  std::string refusal_;         // what the server said
   kube::Io::Ticket timer_ = kube::Io::Ticket::kNone;
   kube::TimePoint timer_at_{};
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
 #include <variant>
 
 #include "kube/fake_io.h"
@@ -34,9 +35,10 @@ class Host final : public DriverHost {
     pods.push_back(pod);
   }
 
+  bool Silent(const std::string& node) const override { return silent == node; }
   kube::Io& io() override { return fake; }
   bool MayWrite() override { return true; }
-  bool HasSeen(const kube::Resource&, const std::string&, const std::string&) const override { return true; }
+  bool HasSeen(const kube::Resource&, const std::string&, const std::string&) const override { return seen; }
   const JobObject* FindJob(const std::string&) const override { return &job; }
   std::vector<const PodObject*> PodsOf(const std::string&) const override {
     std::vector<const PodObject*> all;
@@ -52,6 +54,8 @@ class Host final : public DriverHost {
   void Stuck(const std::string&, const std::string& why) override { stuck = why; }
 
   std::string stuck;
+  std::string silent;
+  bool seen = true;
   kube::testing::FakeIo fake;
   JobObject job;
   std::vector<PodObject> pods;
@@ -110,6 +114,133 @@ TEST(JobDriver, TheEndOfAJobGoesWithWhatItsPodsStillHold) {
   EXPECT_EQ(host.ended, (std::vector<std::string>{"ns/job"}));
   ASSERT_EQ(host.posted.size(), 1U);
   EXPECT_EQ(std::get<JobCompleted>(host.posted[0]).job, "ns/job");
+}
+
+// The node of a worker has died: its pod is deleted, and nobody says that it has ended.
+TEST(JobDriver, APodThatNobodyStopsIsTakenAwayWhenItsTimeIsOver) {
+  Host host;
+  host.AddPod("a", true);
+  JobDriver driver(host, {.name = "ns/job", .gpu_type = "x", .believed = {"a"}});
+  driver.Execute({.id = 1, .kind = ActionKind::kMove, .seats = {"b"}}, "x");
+  ASSERT_EQ(host.fake.open.size(), 1U);
+  EXPECT_EQ(host.fake.open[0].request.body.find("gracePeriodSeconds"), std::string::npos);
+  const double now = std::chrono::duration<double>(host.fake.Wall().time_since_epoch()).count();
+  host.pods[0].deleting = true;
+  host.pods[0].gone_by = now + 30;
+  host.fake.Answer(200, "{}");
+  driver.Changed();
+  host.silent = "a";
+  host.fake.Pass(kube::Duration(29'000));
+  EXPECT_TRUE(host.fake.open.empty()) << "it has its time";
+  host.fake.Pass(kube::Duration(2'000));
+  ASSERT_EQ(host.fake.open.size(), 1U);
+  const auto body = nlohmann::json::parse(host.fake.open[0].request.body);
+  EXPECT_EQ(body["gracePeriodSeconds"], 0);
+  EXPECT_EQ(body["preconditions"]["uid"], "0");
+  host.fake.Answer(200, "{}");
+  host.fake.Pass(kube::Duration(20'000));
+  EXPECT_TRUE(host.fake.open.empty()) << "once; the watch will show it";
+  host.pods[0] = {};
+  host.pods[0].head.uid = "new";
+  host.pods[0].index = 0;
+  host.pods[0].gated = true;
+  driver.Changed();
+  ASSERT_EQ(host.fake.open.size(), 1U);
+  EXPECT_NE(host.fake.open[0].request.body.find("schedulingGates"), std::string::npos);
+}
+
+TEST(JobDriver, OneOnANodeThatAnswersIsWaitedFor) {
+  Host host;
+  host.AddPod("a", true);
+  host.pods[0].deleting = true;
+  JobDriver driver(host, {.name = "ns/job", .gpu_type = "x", .believed = {"a"}});
+  driver.Execute({.id = 1, .kind = ActionKind::kMove, .seats = {"b"}}, "x");
+  host.fake.Pass(kube::Duration(250'000));
+  EXPECT_TRUE(host.fake.open.empty());
+}
+
+// A rule of the cluster refuses what Voda writes, with the same code as a patch that came too late.
+TEST(JobDriver, ARefusedWriteIsTriedAgainAfterATimeAndItsReasonIsTold) {
+  Host host;
+  host.AddPod("", false);
+  host.pods[0].gated = true;
+  JobDriver driver(host, {.name = "ns/job", .gpu_type = "x"});
+  driver.Execute({.id = 1, .kind = ActionKind::kStart, .seats = {"a"}}, "x");
+  int sent = 0;
+  for (int second = 0; second < 60; ++second) {
+    for (; !host.fake.open.empty(); ++sent)
+      host.fake.Answer(422,
+                       R"({"kind":"Status","code":422,"reason":"Invalid","message":"no pins on Monday"})");
+    host.fake.Pass(kube::Duration(1'000));
+  }
+  EXPECT_GE(sent, 5);
+  EXPECT_LE(sent, 8) << "after 1, 2, 4, 8, 16 and 30 s";
+  EXPECT_NE(host.stuck.find("no pins on Monday"), std::string::npos) << host.stuck;
+}
+
+TEST(JobDriver, AWriteThatCameTooLateIsMadeAnewWhenTheChangeIsSeen) {
+  Host host;
+  host.AddPod("", false);
+  host.pods[0].gated = true;
+  JobDriver driver(host, {.name = "ns/job", .gpu_type = "x"});
+  driver.Execute({.id = 1, .kind = ActionKind::kStart, .seats = {"a"}}, "x");
+  host.fake.Answer(409, R"({"kind":"Status","code":409,"reason":"Conflict","message":"modified"})");
+  EXPECT_TRUE(host.fake.open.empty());
+  driver.Changed();
+  EXPECT_EQ(host.fake.open.size(), 1U);
+  driver.Changed();  // before the answer
+  host.fake.Answer(409, R"({"kind":"Status","code":409,"reason":"Conflict","message":"modified"})");
+  EXPECT_EQ(host.fake.open.size(), 1U);
+}
+
+TEST(JobDriver, WhatIsForbiddenIsToldToTheUserAtOnce) {
+  Host host;
+  host.AddPod("", false);
+  host.pods[0].gated = true;
+  JobDriver driver(host, {.name = "ns/job", .gpu_type = "x"});
+  driver.Execute({.id = 1, .kind = ActionKind::kStart, .seats = {"a"}}, "x");
+  host.fake.Answer(403, R"({"kind":"Status","code":403,"reason":"Forbidden","message":"denied by policy"})");
+  EXPECT_NE(host.stuck.find("denied by policy"), std::string::npos) << host.stuck;
+  ASSERT_FALSE(host.posted.empty());
+  EXPECT_EQ(std::get<ActionFailed>(host.posted[0]).id, 1U);
+}
+
+// Its size is changed through /scale, which has no room for the state.
+TEST(JobDriver, AResizedPyTorchJobHasItsStateOnTheObjectWhenTheResizeIsDone) {
+  Host host;
+  host.AddPod("a", true);
+  JobDriver driver(host, {.name = "ns/job", .gpu_type = "x", .believed = {"a"}});
+  driver.Note(R"({"job":"ns/job"})");
+  driver.Execute(Grow(1, {"a", "b"}), "x");
+  host.fake.Pass(kube::Duration(1'000));
+  ASSERT_EQ(host.fake.open.size(), 1U);
+  EXPECT_NE(host.fake.open[0].request.path.find("/scale"), std::string::npos);
+  host.job.replicas = 2;
+  host.AddPod("b", true);
+  host.fake.Answer(200, R"({"metadata":{"name":"job","resourceVersion":"2"}})");
+  ASSERT_FALSE(host.posted.empty());
+  EXPECT_EQ(std::get<ActionDone>(host.posted[0]).id, 1U);
+  ASSERT_EQ(host.fake.open.size(), 1U);
+  const auto body = nlohmann::json::parse(host.fake.open[0].request.body);
+  EXPECT_EQ(body["metadata"]["uid"], "job-uid");
+  EXPECT_EQ(body["metadata"]["annotations"]["vodascheduler/state"], R"({"job":"ns/job"})");
+  host.fake.Answer(200, R"({"metadata":{"name":"job","resourceVersion":"3"}})");
+  driver.Changed();
+  EXPECT_TRUE(host.fake.open.empty());
+}
+
+TEST(JobDriver, AVersionThatIsNeverSeenDoesNotHoldTheJobForEver) {
+  Host host;
+  host.seen = false;  // the server was set back to an old backup
+  host.AddPod("", false);
+  host.pods[0].gated = true;
+  JobDriver driver(host, {.name = "ns/job", .gpu_type = "x"});
+  driver.Execute({.id = 1, .kind = ActionKind::kStart, .seats = {"a"}}, "x");
+  host.fake.Answer(200, R"({"metadata":{"name":"p","resourceVersion":"999"}})");
+  host.fake.Pass(kube::Duration(50'000));
+  EXPECT_TRUE(host.fake.open.empty());
+  host.fake.Pass(kube::Duration(11'000));
+  EXPECT_EQ(host.fake.open.size(), 1U);
 }
 
 }  // namespace

@@ -102,7 +102,7 @@ Judgement Judge(const JobObject& job, const std::set<std::string, std::less<>>& 
   }
   found.spec = std::move(specs->front());
   if (!found.token.empty() || found.end != FoundJob::End::kNone) return judgement;
-  if (!job.suspended) {
+  if (!job.suspended && found.state.empty()) {
     judgement.why =
         "it was created running; jobs that Voda is to schedule are created with spec.runPolicy.suspend: true";
     return judgement;

@@ -182,11 +182,14 @@ class Jobs final : public KubeflowJobs {
     ManagedJob managed;
     managed.name = job.name;
     managed.gpu_type = job.gpu_type;
-    managed.whole = !job.spec.elastic;
+    // A pod that its PyTorchJob never restarts fails the job when it is deleted.
+    managed.whole = !job.spec.elastic ||
+                    (job.spec.kind == JobKind::kPyTorchJob && job.spec.restart_policy == RestartPolicy::kNo);
     managed.settings = SettingsOf(job);
-    if (known) {
+    {
       const std::lock_guard lock(mutex_);
-      if (auto held = held_.extract(job.name); !held.empty()) managed.believed = std::move(held.mapped());
+      auto held = held_.extract(job.name);
+      if (known && !held.empty()) managed.believed = std::move(held.mapped());
     }
     std::vector<std::string> held = managed.believed;
     cluster_->Manage(std::move(managed));
@@ -222,6 +225,10 @@ class Jobs final : public KubeflowJobs {
     callbacks.ended = callbacks_.ended;
     callbacks.gone = [this](const std::string& job, std::vector<NodeBook::Change> nodes) {
       for (const JobKind kind : {JobKind::kMpiJob, JobKind::kPyTorchJob}) told_.erase({job, kind});
+      {
+        const std::lock_guard lock(mutex_);
+        held_.erase(job);
+      }
       conditions_->Forget(job);
       callbacks_.gone(job, std::move(nodes));
     };
@@ -327,7 +334,8 @@ class Jobs final : public KubeflowJobs {
     if (!ready_) {
       world_.jobs.push_back(std::move(found));
     } else {
-      callbacks_.found(std::move(found));
+      const bool again = found.end == FoundJob::End::kNone && TakenIn(job);
+      callbacks_.found(std::move(found), again ? cluster_->TakeBack(id) : std::vector<NodeBook::Change>());
     }
   }
 

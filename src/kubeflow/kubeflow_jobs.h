@@ -41,7 +41,8 @@ class KubeflowJobs : public JobCluster {
     std::function<void(const std::string& gpu_type, Event event, std::vector<NodeBook::Change> nodes)> ended;
     std::function<void(const std::string& job, std::vector<NodeBook::Change> nodes)> gone;
     std::function<void(const JobNotice&)> notice;
-    std::function<void(FoundJob)> found;
+    // With the GPUs of its pods, where an earlier run of Voda took it in: they are Voda's again.
+    std::function<void(FoundJob, std::vector<NodeBook::Change> nodes)> found;
     std::function<void(World)> ready;                      // everything there is; the others come after it
     std::function<void(std::function<void()>)> on_engine;  // runs it on the engine's thread
     std::function<bool()> may_write;                       // we lead, with time left for a write

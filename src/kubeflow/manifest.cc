@@ -90,6 +90,12 @@ void Prepare(Json& object, JobKind kind, const std::string& name, const Manifest
     if (at != replicas.end() && at->is_object())
       Prepare(*at, name, type != std::string("Launcher"), settings);
   }
+  // The workers of an MPIJob serve ssh and never end by themselves: where nobody says otherwise they end with
+  // the job, and give their GPUs back.
+  if (kind == JobKind::kMpiJob && !spec.contains("cleanPodPolicy")) {
+    Json& policy = Object(spec, "runPolicy");
+    if (!policy.contains("cleanPodPolicy")) policy["cleanPodPolicy"] = "Running";
+  }
   if (kind == JobKind::kPyTorchJob && spec.contains("elasticPolicy") && spec["elasticPolicy"].is_object()) {
     Json& policy = spec["elasticPolicy"];
     if (!policy.contains("maxRestarts")) policy["maxRestarts"] = kManyRestarts;

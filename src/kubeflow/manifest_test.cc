@@ -74,6 +74,20 @@ TEST(Manifest, AnAppliedJobGetsWhatItLacksInOnePatchAndThenNoMore) {
   EXPECT_TRUE(again.empty());
 }
 
+TEST(Manifest, WorkersOfAnMpiJobEndWithItUnlessItsUserSaysOtherwise) {
+  const auto specs = ParseJobs(kMpi);
+  ASSERT_TRUE(specs);
+  const auto policy = [&](JobSpec spec, const char* pointer, const char* given) {
+    Json object = Json::parse(spec.document);
+    if (given != nullptr) object[Json::json_pointer(pointer)] = given;
+    spec.document = object.dump();
+    return Json::parse(NewObject(spec, "mnist", kSettings))["spec"]["runPolicy"].value("cleanPodPolicy", "");
+  };
+  EXPECT_EQ(policy(specs->front(), "", nullptr), "Running");
+  EXPECT_EQ(policy(specs->front(), "/spec/runPolicy/cleanPodPolicy", "None"), "None");
+  EXPECT_EQ(policy(specs->front(), "/spec/cleanPodPolicy", "All"), "") << "as v1 has it";
+}
+
 TEST(Manifest, TheTokenSaysThatAJobWasTakenInAlsoWhereNobodyReports) {
   const auto specs = ParseJobs(kMpi);
   ASSERT_TRUE(specs);

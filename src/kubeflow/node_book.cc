@@ -11,8 +11,20 @@ constexpr std::string_view kDefaultResource = "nvidia.com/gpu";
 
 }  // namespace
 
-void NodeBook::Put(const NodeObject& node) {
-  nodes_[node.head.name] = node;
+void NodeBook::Put(const NodeObject& node, double now) {
+  const auto [at, added] = nodes_.try_emplace(node.head.name);
+  Known& known = at->second;
+  if (added) {
+    known.not_ready_since = node.not_ready_since;
+  } else if (known.object.ready) {
+    known.not_ready_since = now;
+  }
+  known.object = node;
+}
+
+bool NodeBook::Silent(const std::string& node, double now) const {
+  const auto at = nodes_.find(node);
+  return at != nodes_.end() && !at->second.object.ready && now >= LostAt(at->second);
 }
 
 void NodeBook::Remove(const std::string& node) {
@@ -38,7 +50,8 @@ std::string NodeRules::ResourceOf(const std::string& gpu_type) const {
   return at == resources.end() ? std::string(kDefaultResource) : at->second;
 }
 
-Node NodeBook::Offer(const NodeObject& node, double now, std::optional<double>& next) const {
+Node NodeBook::Offer(const Known& known, double now, std::optional<double>& next) const {
+  const NodeObject& node = known.object;
   const std::string resource = rules_.ResourceOf(node.gpu_type);
   const auto there = node.allocatable.find(resource);
   std::int64_t gpus = there == node.allocatable.end() ? 0 : there->second;
@@ -51,7 +64,7 @@ Node NodeBook::Offer(const NodeObject& node, double now, std::optional<double>& 
   offer.gpus = static_cast<int>(std::clamp<std::int64_t>(gpus, 0, std::numeric_limits<int>::max()));
   offer.state = node.cordoned ? NodeState::kCordoned : NodeState::kReady;
   if (!node.ready) {
-    const double lost_at = node.not_ready_since + rules_.not_ready_grace;
+    const double lost_at = LostAt(known);
     offer.state = now >= lost_at ? NodeState::kLost : NodeState::kCordoned;
     if (now < lost_at) next = std::min(next.value_or(lost_at), lost_at);
   }
@@ -63,16 +76,17 @@ std::vector<NodeBook::Change> NodeBook::Changes(double now, std::optional<double
   std::vector<Change> changes;
   for (auto at = told_.begin(); at != told_.end();) {
     const auto node = nodes_.find(at->first);
-    if (node == nodes_.end() || node->second.gpu_type != at->second.gpu_type) {
+    if (node == nodes_.end() || node->second.object.gpu_type != at->second.gpu_type) {
       changes.push_back({at->second.gpu_type, NodeRemoved{at->first}});
       at = told_.erase(at);
     } else {
       ++at;
     }
   }
-  for (const auto& [name, node] : nodes_) {
+  for (const auto& [name, known] : nodes_) {
+    const NodeObject& node = known.object;
     if (node.gpu_type.empty()) continue;
-    const Node offer = Offer(node, now, next);
+    const Node offer = Offer(known, now, next);
     const auto [at, added] = told_.try_emplace(name, Told{node.gpu_type, offer});
     if (added) {
       changes.push_back({node.gpu_type, NodeAdded{offer}});

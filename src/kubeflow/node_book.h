@@ -23,7 +23,7 @@ class NodeBook {
  public:
   explicit NodeBook(NodeRules rules) : rules_(std::move(rules)) {}
 
-  void Put(const NodeObject& node);
+  void Put(const NodeObject& node, double now);
   void Remove(const std::string& node);
   // A pod that is not Voda's and where it sits; a pod that holds nothing any more is removed.
   void PutForeign(const PodObject& pod);
@@ -37,15 +37,26 @@ class NodeBook {
   // change by itself.
   std::vector<Change> Changes(double now, std::optional<double>& next);
 
+  // Whether a node that is there has not answered for so long that its workers are lost. It does not confirm
+  // that pods have ended, either.
+  bool Silent(const std::string& node, double now) const;
+
  private:
   struct Told {
     std::string gpu_type;
     Node node;
   };
-  Node Offer(const NodeObject& node, double now, std::optional<double>& next) const;
+  struct Known {
+    NodeObject object;
+    // Since when it has not been ready, by our clock: the one who wrote that into the object may have
+    // another, and a short absence must not look long. For a node that we find so there is no other.
+    double not_ready_since = 0;
+  };
+  double LostAt(const Known& node) const { return node.not_ready_since + rules_.not_ready_grace; }
+  Node Offer(const Known& known, double now, std::optional<double>& next) const;
 
   NodeRules rules_;
-  std::map<std::string, NodeObject> nodes_;
+  std::map<std::string, Known> nodes_;
   struct Foreign {
     std::string node;
     std::map<std::string, std::int64_t, std::less<>> requests;

@@ -45,8 +45,8 @@ std::string Told(NodeBook& book, double now = 0, std::optional<double>* wake = n
 
 TEST(NodeBook, OffersWhatOthersLeave) {
   NodeBook book({});
-  book.Put(Machine("a", 8));
-  book.Put(Machine("plain", 8, ""));
+  book.Put(Machine("a", 8), 0);
+  book.Put(Machine("plain", 8, ""), 0);
   book.PutForeign(Pod("p", "a", 3));
   EXPECT_EQ(Told(book), "add a 5 of v100\n");
   EXPECT_EQ(Told(book), "");
@@ -63,43 +63,58 @@ TEST(NodeBook, OffersWhatOthersLeave) {
 
 TEST(NodeBook, CountsTheResourceOfTheType) {
   NodeBook book({.resources = {{"cpu", "cpu"}}, .not_ready_grace = 60});
-  book.Put(Machine("a", 8, "cpu"));
+  book.Put(Machine("a", 8, "cpu"), 0);
   EXPECT_EQ(Told(book), "add a 16 of cpu\n");
 }
 
 TEST(NodeBook, ANodeThatDoesNotAnswerIsLostAfterItsGrace) {
   NodeBook book({});
   NodeObject node = Machine("a", 8);
-  book.Put(node);
+  book.Put(node, 0);
   Told(book);
   node.ready = false;
-  node.not_ready_since = 100;
-  book.Put(node);
+  node.not_ready_since = 40;  // by a clock that is a minute behind
+  book.Put(node, 100);
   std::optional<double> wake;
   EXPECT_EQ(Told(book, 110, &wake), "change a cordoned of v100\n");
   EXPECT_EQ(wake, 160);
+  EXPECT_FALSE(book.Silent("a", 159));
+  book.Put(node, 150);  // says nothing new
   EXPECT_EQ(Told(book, 160, &wake), "change a lost of v100\n");
+  EXPECT_TRUE(book.Silent("a", 160));
   EXPECT_FALSE(wake);
   node.ready = true;
-  book.Put(node);
+  book.Put(node, 0);
   EXPECT_EQ(Told(book, 170), "change a ready of v100\n");
+  EXPECT_FALSE(book.Silent("a", 170));
+  EXPECT_FALSE(book.Silent("unknown", 170));
+}
+
+TEST(NodeBook, OfANodeThatIsFoundNotReadyTheObjectSaysSinceWhen) {
+  NodeBook book({});
+  NodeObject node = Machine("a", 8);
+  node.ready = false;
+  node.not_ready_since = 40;
+  book.Put(node, 99);
+  EXPECT_FALSE(book.Silent("a", 99));
+  EXPECT_TRUE(book.Silent("a", 100));
 }
 
 TEST(NodeBook, NodesLeaveAndChangeTheirType) {
   NodeBook book({});
   NodeObject node = Machine("a", 8);
-  book.Put(node);
-  book.Put(Machine("b", 4));
+  book.Put(node, 0);
+  book.Put(Machine("b", 4), 0);
   EXPECT_EQ(Told(book), "add a 8 of v100\nadd b 4 of v100\n");
   node.leaving = true;
-  book.Put(node);
+  book.Put(node, 0);
   EXPECT_EQ(Told(book), "change a lost of v100\n");
   node.leaving = false;
   node.cordoned = true;
-  book.Put(node);
+  book.Put(node, 0);
   EXPECT_EQ(Told(book), "change a cordoned of v100\n");
   node.gpu_type = "a100";
-  book.Put(node);
+  book.Put(node, 0);
   book.Remove("b");
   EXPECT_EQ(Told(book), "remove a of v100\nremove b of v100\nadd a 8 of a100\n");
 }

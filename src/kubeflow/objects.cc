@@ -223,7 +223,9 @@ Result<PodObject> DecodePod(Steering steering, const kube::ObjectHead& head, std
   }
   dom::element affinity;
   if (!root.at_pointer("/spec/affinity").get(affinity)) pod.affinity = simdjson::minify(affinity);
-  pod.deleting = !Text(root, "/metadata/deletionTimestamp").empty();
+  const std::string_view gone_by = Text(root, "/metadata/deletionTimestamp");
+  pod.deleting = !gone_by.empty();
+  if (pod.deleting) pod.gone_by = Time(gone_by);
   const std::string_view phase = Text(root, "/status/phase");
   pod.phase = phase == "Running"     ? PodObject::Phase::kRunning
               : phase == "Succeeded" ? PodObject::Phase::kSucceeded

@@ -70,6 +70,7 @@ struct PodObject {
   int gate = 0;          // which of its gates that is
   std::string affinity;  // JSON; empty: none
   bool deleting = false;
+  double gone_by = 0;  // then its time to end is over, in seconds since 1970; while it is being deleted
   enum class Phase { kPending, kRunning, kSucceeded, kFailed } phase = Phase::kPending;
   std::string container;                                      // the first one's name
   std::string reason;                                         // of a failure, or why it cannot be scheduled

@@ -56,26 +56,35 @@ class Stepper {
 
   StepResult Halt() {
     if (!view_.job->suspended) return Suspend("it is halted");
+    Bury();
     for (const Worker& worker : view_.workers) {
       // What the operators leave: pods that ended, and those above a size that others changed.
       const bool left = worker.pod->over() || worker.number >= view_.job->replicas;
       if (left && !worker.pod->deleting) Delete(*worker.pod);
     }
-    if (view_.workers.empty() && (view_.launcher == nullptr || view_.launcher->over())) return Done();
+    // The Job of a launcher does without one that is dead.
+    const bool launched = view_.launcher != nullptr && !view_.launcher->over() && !view_.launcher_dead;
+    if (view_.workers.empty() && !launched) return Done();
     return Waiting(fmt::format("{} workers are being stopped", view_.workers.size()));
   }
 
   StepResult Suspend(std::string_view why) {
-    for (const Worker& worker : view_.workers) {
-      if (worker.number >= view_.job->replicas)
-        return Waiting("workers above the job's size are being removed");
+    const bool above = std::any_of(view_.workers.begin(), view_.workers.end(), [&](const Worker& worker) {
+      return worker.number >= view_.job->replicas;
+    });
+    if (above) {
+      Bury();
+      return Waiting("workers above the job's size are being removed");
     }
     result_.writes.push_back({.kind = Kind::kSuspend});
     return Waiting(fmt::format("the job is suspended, for {}", why));
   }
 
   StepResult Resume() {
-    if (!view_.workers.empty()) return Waiting("workers of before are still being stopped");
+    if (!view_.workers.empty()) {
+      Bury();
+      return Waiting("workers of before are still being stopped");
+    }
     result_.writes.push_back({.kind = Kind::kResume, .replicas = size()});
     return Waiting("the operator creates the pods");
   }
@@ -99,6 +108,7 @@ class Stepper {
       result_.writes.push_back({.kind = Kind::kScale, .replicas = size()});
       return Waiting("the operator changes the number of pods");
     }
+    Bury();
     std::vector<bool> there(order_.seats.size(), false);
     std::string waits;
     for (const Worker& worker : view_.workers) {
@@ -137,6 +147,12 @@ class Stepper {
                        pod.reason);
   }
 
+  // A dead pod keeps its name, and no other can be made.
+  void Bury() {
+    for (const Worker& worker : view_.workers) {
+      if (worker.dead) result_.writes.push_back({.kind = Kind::kDeletePod, .pod = worker.pod, .force = true});
+    }
+  }
   void Delete(const PodObject& pod) { result_.writes.push_back({.kind = Kind::kDeletePod, .pod = &pod}); }
 
   const JobView& view_;
@@ -150,7 +166,7 @@ JobView MakeView(const JobObject& job, const std::vector<const PodObject*>& pods
   JobView view{.job = &job, .workers = {}, .launcher = nullptr, .whole = whole};
   for (const PodObject* pod : pods) {
     if (pod->launcher) {
-      if (view.launcher == nullptr || !pod->over()) view.launcher = pod;
+      if (view.launcher == nullptr || !(pod->over() || pod->deleting)) view.launcher = pod;
     } else if (pod->index >= 0) {
       view.workers.push_back({pod->index + (job.master && !pod->master ? 1 : 0), pod});
     }

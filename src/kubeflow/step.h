@@ -12,6 +12,8 @@
 // - a failed worker is not made anew by mpi-operator until its pod is deleted.
 // - a worker that succeeded ends a PyTorchJob, so it is left to the operator.
 // - the ready-made host list still has workers that are terminating, so GPUs are free when pods are gone.
+// - a pod on a node that died stays for ever, and its name with it, unless it is deleted without its
+//   kubelet's word.
 #pragma once
 
 #include <string>
@@ -27,12 +29,14 @@ struct JobView {
   struct Worker {
     int number = 0;  // as Voda counts: a Master is worker 0, and the others come after it
     const PodObject* pod = nullptr;
+    bool dead = false;  // being deleted on a node that does not answer, and its time to end is over
   };
   const JobObject* job = nullptr;
   std::vector<Worker> workers;
   const PodObject* launcher = nullptr;
-  bool nominal = false;  // Kubernetes chooses the nodes: seats count, their names do not
-  bool whole = false;    // its processes cannot lose or gain a member: it is stopped and started as a whole
+  bool launcher_dead = false;  // the same
+  bool nominal = false;        // Kubernetes chooses the nodes: seats count, their names do not
+  bool whole = false;  // its processes cannot lose or gain a member: it is stopped and started as a whole
 };
 
 struct Order {
@@ -52,6 +56,7 @@ struct Write {
   int replicas = 0;
   const PodObject* pod = nullptr;
   std::string node;
+  bool force = false;  // kDeletePod: nobody has to confirm that it has ended
 };
 
 struct StepResult {

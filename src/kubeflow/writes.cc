@@ -110,8 +110,9 @@ Result<kube::Request> ToRequest(const Write& write, const JobObject& job, const 
       return settings.steering == Steering::kTaints ? PinByToleration(*write.pod, write.node)
                                                     : Pin(*write.pod, write.node);
     case Write::Kind::kDeletePod:
-      return kube::DeleteRequest(kPods, {write.pod->head.name_space, write.pod->head.name},
-                                 {.uid = write.pod->head.uid});
+      return kube::DeleteRequest(
+          kPods, {write.pod->head.name_space, write.pod->head.name},
+          {.uid = write.pod->head.uid, .grace_seconds = write.force ? std::optional<int>(0) : std::nullopt});
   }
   return kube::JsonPatchRequest(job.resource, job.key(), patch);
 }

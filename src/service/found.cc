@@ -66,7 +66,7 @@ void Service::Found(FoundJob found, double now) {
   record.name = found.name;
   record.submitted = found.created;
   if (!found.token.empty()) record.token = found.token;
-  bool known = !found.token.empty();
+  bool known = !found.token.empty() || !found.state.empty();
   if (const auto absent = absent_.find(found.name); absent != absent_.end()) {
     if (SameJob(absent->second, found)) {
       const std::string gpu_type = std::move(record.gpu_type);  // nodes and selector may have changed

@@ -200,11 +200,14 @@ class ServerParts final : public Server {
       Post(gpu_type, std::move(event));
     };
     callbacks.jobs.notice = [this](const JobNotice& notice) { Notice(notice); };
-    callbacks.jobs.found = [this](FoundJob found) {
-      OnEngine([found = std::move(found)](Service& service) { service.Found(found, WallNow()); });
-    };
     // One task each: no round comes between them.
     using Changes = std::vector<kubeflow::NodeBook::Change>;
+    callbacks.jobs.found = [this](FoundJob found, Changes nodes) {
+      OnEngine([found = std::move(found), nodes = std::move(nodes)](Service& service) {
+        service.Found(found, WallNow());
+        for (const auto& node : nodes) service.Deliver(node.gpu_type, node.event, WallNow());
+      });
+    };
     callbacks.jobs.ended = [this](const std::string& gpu_type, Event event, Changes nodes) {
       OnEngine([gpu_type, event = std::move(event), nodes = std::move(nodes)](Service& service) {
         service.Deliver(gpu_type, event, WallNow());

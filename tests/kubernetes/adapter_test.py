@@ -96,7 +96,8 @@ class AdapterTest(unittest.TestCase):
         self.assertEqual(self.placed(name), [])
         probe.order(1, "start", name, "kwok-0,kwok-1")
         self.assertEqual(self.placed(name), ["kwok-0", "kwok-1"])
-        self.assertEqual(probe.writes(), 4)  # create, resume, two pins
+        touches = self.told(kind, name, 2)
+        self.assertEqual(probe.writes(), 4 + touches)  # create, resume, two pins
         started = self.workers(name)
 
         probe.order(2, "grow", name, "kwok-0,kwok-1,kwok-2,kwok-2")
@@ -124,20 +125,25 @@ class AdapterTest(unittest.TestCase):
         self.assertEqual(self.placed(name), ["kwok-2"] * 3)
 
         # The same order again: nothing is left to write.
-        time.sleep(1)
+        self.told(kind, name, 3)
         before = probe.writes()
         probe.order(9, "grow", name, "kwok-2,kwok-2,kwok-2")
         self.assertEqual(probe.writes(), before)
-        return probe, name
 
-    def test_life_of_an_mpijob(self):
-        probe, name = self.life("mpijob")
-        # The launcher is told of the hosts that are there now.
-        def told():
+    def told(self, kind, name, hosts):
+        """Waits until the launcher of an MPIJob was told of so many hosts. How many writes that takes."""
+        if kind != "mpijob":
+            return 0
+
+        def is_told():
             pods = self.cluster.api.list("pods", selector=f"training.kubeflow.org/job-name={name},"
                                                           "training.kubeflow.org/job-role=launcher")
-            return pods and pods[0]["metadata"].get("annotations", {}).get("vodascheduler/hosts") == "3"
-        self.cluster.wait_for(told, 30, "the launcher to be touched")
+            return any(pod["metadata"].get("annotations", {}).get("vodascheduler/hosts") == str(hosts) for pod in pods)
+        self.cluster.wait_for(is_told, 60, f"the launcher to be told of {hosts} hosts")
+        return 1
+
+    def test_life_of_an_mpijob(self):
+        self.life("mpijob")
 
     def test_life_of_a_pytorchjob(self):
         self.life("pytorchjob")

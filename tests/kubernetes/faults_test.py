@@ -80,9 +80,9 @@ class Faults(OnCluster):
         self.counts = self.witness.counts()
         self.places = {identity(pod): pod["spec"]["nodeName"] for pod in self.api.list("pods")}
 
-    def check(self, lost=(), gone=()):
+    def check(self, lost=(), gone=(), deletes=1):
         """All are as large as they were; (job, worker) in `lost` have had one more pod, all others have theirs still;
-        jobs in `gone` are no more."""
+        jobs in `gone` are no more. A lost one takes so many `deletes`."""
         after = self.field.settle()
         names = [name for name in self.names if name not in gone]
         self.assertEqual({name: len(seats) for name, seats in after.items()}, dict.fromkeys(names, 3))
@@ -99,7 +99,7 @@ class Faults(OnCluster):
         # Of pods that others deleted too early (workload.py) none was deleted by Voda: it deletes each lost one at most.
         deleted = [write.path for write in self.proxy.writes
                    if write.method == "DELETE" and "/pods/" in write.path and write.status < 400]
-        self.assertLessEqual(len(deleted), len([worker for worker in lost if worker[1] != "launcher"]), deleted)
+        self.assertLessEqual(len(deleted), deletes * len([worker for worker in lost if worker[1] != "launcher"]), deleted)
         self.finish(names)
 
     def finish(self, names):
@@ -143,6 +143,18 @@ class Faults(OnCluster):
         # Launchers hold no GPUs and are none of Voda's business.
         self.check(lost={worker for worker in self.on(node) if worker[1] != "launcher"})
 
+    def test_node_dead(self):
+        """Nobody there says that a pod has ended, so none is gone by itself, and no other can have its name."""
+        node = self.crowded()
+        lost = {worker for worker in self.on(node) if worker[1] != "launcher"}
+        for name, index in lost:
+            self.api.patch("pods", workers(self.cluster, name)[index]["metadata"]["name"],
+                           {"metadata": {"annotations": {"sim/terminate-after": "1h"}}})
+        self.cluster.set_ready(node, False)
+        self.addCleanup(self.cluster.set_ready, node, True)
+        self.wait_replaced(lost)
+        self.check(lost=lost, deletes=2)
+
     def test_worker_failed(self):
         for name in ("a", "b"):
             with self.subTest(name):
@@ -180,6 +192,39 @@ class Faults(OnCluster):
         for name in ("a", "d"):
             self.voda.wait(f"default/{name}", "Canceled", 60)
         self.check(gone=("a", "d"))
+
+    def test_job_that_is_long_in_going(self):
+        """Something holds its object. Its operator does nothing for it any more, and Voda orders nothing."""
+        self.api.patch("mpijobs", "a", {"metadata": {"finalizers": ["voda.test/hold"]}})
+        self.api.delete("mpijobs", "a")
+        self.voda.wait("default/a", "Canceled", 60)
+        self.api.delete("pods", workers(self.cluster, "a")[0]["metadata"]["name"])
+
+        def counted():
+            held = sum(1 for pod in workers(self.cluster, "a").values() if pod["status"].get("phase") == "Running")
+            offered = sum(node["gpus"] for node in self.voda.ask("GET", "/api/v1/nodes")["nodes"])
+            return offered == self.nodes * self.gpus - held
+        self.cluster.wait_for(counted, 30, lambda: f"its GPUs to be another's: {self.voda.ask('GET', '/api/v1/nodes')}")
+        self.api.patch("mpijobs", "a", {"metadata": {"finalizers": None}})
+        self.check(gone=("a",))
+
+    def test_job_taken_back_from_voda(self):
+        """Its user takes the label off: its workers run on, and their GPUs are not Voda's."""
+        for name, kind, change in (("a", "mpijobs", {"vodascheduler/queue": None}),
+                                   ("b", "pytorchjobs", {"kueue.x-k8s.io/queue-name": "theirs"})):
+            self.api.patch(kind, name, {"metadata": {"labels": change}})
+            self.voda.wait(f"default/{name}", "Canceled", 60)
+            self.assertEqual({index: (pod["spec"]["nodeName"], pod["metadata"]["uid"])
+                              for index, pod in workers(self.cluster, name).items()}, self.before[name])
+        offered = {node["name"]: node["gpus"] for node in self.voda.ask("GET", "/api/v1/nodes")["nodes"]}
+        self.assertEqual(sum(offered.values()), self.nodes * self.gpus - 6, offered)
+        # And back again: it is the job that it was.
+        self.api.patch("mpijobs", "a", {"metadata": {"labels": {"vodascheduler/queue": "default"}}})
+        self.api.patch("pytorchjobs", "b", {"metadata": {"labels": {"kueue.x-k8s.io/queue-name": None}}})
+        for name in ("a", "b"):
+            self.cluster.wait_for(lambda: self.voda.job(f"default/{name}")["status"] == "Running", 60,
+                                  lambda: f"{name} to be Voda's again\n{self.voda.tail()}")
+        self.check()
 
 
 class Life(OnCluster):

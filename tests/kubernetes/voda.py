@@ -28,7 +28,7 @@ class Voda(live.Voda):
     def start(self, wait=True, leads=True):
         super().start(wait)
         if wait and leads:
-            wait_for(self.leading, 30, lambda: f"voda to lead\n{self.tail()}")
+            wait_for(self.leading, 120, lambda: f"voda to lead\n{self.tail()}")
         return self
 
     def leading(self):
@@ -53,7 +53,7 @@ def job(kind, name, low, high, workers=None, annotations=None, namespace="defaul
     """An elastic job for played nodes, opted in. Annotations are for its worker pods (see README.md)."""
     metadata = {"name": name, "namespace": namespace, "labels": {"vodascheduler/queue": "default"}}
     pod = {"metadata": {"annotations": annotations or {}}, "spec": {
-        "nodeSelector": {"vodascheduler/accelerator": "a100"},
+        "nodeSelector": {"vodascheduler/accelerator": "a100"}, "terminationGracePeriodSeconds": 2,
         "containers": [{"name": "pytorch", "image": "none", "resources": {"limits": {"nvidia.com/gpu": gpus}}}]}}
     worker = {"replicas": workers or low, "restartPolicy": "OnFailure", "template": pod}
     if kind == "PyTorchJob":
@@ -68,5 +68,5 @@ def job(kind, name, low, high, workers=None, annotations=None, namespace="defaul
                         "env": [{"name": "MIN_NP", "value": str(low)}, {"name": "NP", "value": str(workers or low)},
                                 {"name": "MAX_NP", "value": str(high)}]}]}}}
     return {"apiVersion": "kubeflow.org/v2beta1", "kind": kind, "metadata": metadata, "spec": {
-        "runPolicy": {"suspend": suspend, "cleanPodPolicy": "Running"}, "slotsPerWorker": 1,
+        "runPolicy": {"suspend": suspend}, "slotsPerWorker": 1,
         "mpiReplicaSpecs": {"Launcher": launcher, "Worker": worker}}}

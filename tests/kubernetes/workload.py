@@ -300,8 +300,9 @@ def v1(made):
 
 
 def cleaned(made):
-    """The same job, whose operator removes what still runs when it ends."""
-    made["spec"]["runPolicy"]["cleanPodPolicy"] = "Running"
+    """The same job, whose operator removes what still runs when it ends. Of an MPIJob Voda asks for that itself."""
+    if made["kind"] == "PyTorchJob":
+        made["spec"]["runPolicy"]["cleanPodPolicy"] = "Running"
     return made
 
 
