@@ -32,9 +32,10 @@ check: tests-built  ## the fast tests
 	@ctest --test-dir build/release -L fast -j $(JOBS) --progress
 
 test: tests-built lint kubernetes-built  ## everything a release must pass
-	$(call step,Elastic Horovod and schemathesis)
+	$(call step,Elastic Horovod schemathesis and the frameworks of the callbacks)
 	@tools/horovod_venv.sh
 	@tools/schemathesis_venv.sh
+	@tools/frameworks_venv.sh
 	$(call step,build with clang)
 	@cmake --preset clang-release -DVODA_TESTS=OFF >/dev/null
 	@cmake --build build/clang-release --target voda -j $(JOBS) -- --quiet
