@@ -15,8 +15,9 @@ namespace voda {
 class Cluster {
  public:
   virtual ~Cluster() = default;
-  // Must not call back. The outcome comes as ActionDone, ActionFailed or ActionTimedOut with the action's id;
-  // carrying an action out twice must equal carrying it out once.
+  // Must not call back. Positions of nodes hold during the call only. The outcome comes as ActionDone,
+  // ActionFailed or ActionTimedOut with the action's id; carrying an action out twice must equal carrying it
+  // out once.
   virtual void Execute(const Action& action, const std::vector<Node>& nodes) = 0;
 };
 

@@ -80,24 +80,24 @@ class Reducer {
     } else {
       state_.world.nodes[static_cast<std::size_t>(known->second)] = event.node;
     }
+    state_.removed.erase(event.node.name);
     Dirty(event);
   }
 
   void operator()(const NodeRemoved& event) {
-    const auto known = state_.node_index.find(event.node);
-    if (known == state_.node_index.end()) return Ignore();
-    Node& node = state_.world.nodes[static_cast<std::size_t>(known->second)];
-    node.state = NodeState::kLost;
-    node.gpus = 0;
+    Node* node = KnownNode(event.node);
+    if (node == nullptr) return Ignore();
+    node->state = NodeState::kLost;
+    node->gpus = 0;
+    state_.removed.insert(event.node);
     Dirty(event);
   }
 
   void operator()(const NodeChanged& event) {
-    const auto known = state_.node_index.find(event.node);
-    if (known == state_.node_index.end()) return Ignore();
-    Node& node = state_.world.nodes[static_cast<std::size_t>(known->second)];
-    if (event.gpus) node.gpus = *event.gpus;
-    if (event.state) node.state = *event.state;
+    Node* node = KnownNode(event.node);
+    if (node == nullptr) return Ignore();
+    if (event.gpus) node->gpus = *event.gpus;
+    if (event.state) node->state = *event.state;
     Dirty(event);
   }
 
@@ -169,6 +169,7 @@ class Reducer {
       state_.wake_at = kNever;
       (*this)(Wake{});
     }
+    if (!state_.removed.empty()) DropRemoved();
   }
 
  private:
@@ -188,8 +189,58 @@ class Reducer {
     if (name.empty()) return kNoNode;
     const auto [at, inserted] =
         state_.node_index.emplace(name, static_cast<NodeIndex>(state_.world.nodes.size()));
-    if (inserted) state_.world.nodes.push_back({.name = name, .gpus = 0, .state = NodeState::kLost});
+    if (inserted) {
+      state_.world.nodes.push_back({.name = name, .gpus = 0, .state = NodeState::kLost});
+      state_.removed.insert(name);
+    }
     return at->second;
+  }
+
+  // One that was added and not removed since.
+  Node* KnownNode(const std::string& name) {
+    const auto known = state_.node_index.find(name);
+    if (known == state_.node_index.end() || state_.removed.contains(name)) return nullptr;
+    return &state_.world.nodes[static_cast<std::size_t>(known->second)];
+  }
+
+  // Calls `visit` with every position of a node that the state names.
+  template <class Visit>
+  void EachSeat(Visit visit) {
+    const auto each = [&](std::vector<NodeIndex>& seats) {
+      for (NodeIndex& at : seats) {
+        if (at != kNoNode) visit(at);
+      }
+    };
+    for (std::size_t i = 0; i < state_.active.size(); ++i) {
+      each(state_.world.jobs[i].workers);
+      each(state_.active[i].desired);
+      if (state_.active[i].in_flight) each(state_.active[i].in_flight->action.workers);
+    }
+  }
+
+  // Only on a Tick: whoever compares positions before and after another event may do so.
+  void DropRemoved() {
+    std::vector<Node>& nodes = state_.world.nodes;
+    std::vector<bool> named(nodes.size(), false);
+    EachSeat([&](NodeIndex at) { named[static_cast<std::size_t>(at)] = true; });
+    std::vector<NodeIndex> moved(nodes.size(), kNoNode);
+    std::size_t kept = 0;
+    for (std::size_t i = 0; i < nodes.size(); ++i) {
+      if (!named[i] && state_.removed.contains(nodes[i].name)) {
+        state_.removed.erase(nodes[i].name);
+        state_.node_index.erase(nodes[i].name);
+        continue;
+      }
+      moved[i] = static_cast<NodeIndex>(kept);
+      if (kept != i) {
+        state_.node_index[nodes[i].name] = moved[i];
+        nodes[kept] = std::move(nodes[i]);
+      }
+      ++kept;
+    }
+    if (kept == nodes.size()) return;
+    nodes.resize(kept);
+    EachSeat([&](NodeIndex& at) { at = moved[static_cast<std::size_t>(at)]; });
   }
 
   void SetWorkers(JobIndex index, std::vector<NodeIndex> workers) {

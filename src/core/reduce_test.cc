@@ -278,6 +278,84 @@ TEST(Reduce, ANodeRemovedAndAddedAgainCountsOnce) {
   EXPECT_EQ(Capacity(core.state.world), 8);
 }
 
+// A cluster that is scaled by names that are new each time.
+TEST(Reduce, NodesThatAreGoneLeaveTheState) {
+  CoreHarness core;
+  core.Nodes(2, 4).Arrive(JobBuilder("a").Sizes(2, 2, 2));
+  core.Settle();
+  for (int i = 0; i < 5000; ++i) {
+    const std::string name = "auto-" + std::to_string(i);
+    core.now += 10;
+    core.Node(name, 8);
+    core.Advance();
+    core.Event(NodeRemoved{name});
+    core.Advance();
+    ASSERT_LE(core.state.world.nodes.size(), 3u) << i;
+  }
+  core.Settle();
+  EXPECT_EQ(core.state.world.nodes.size(), 2u);
+  EXPECT_EQ(core.state.node_index.size(), 2u);
+  EXPECT_TRUE(core.state.removed.empty());
+  EXPECT_EQ(core.On("a"), (std::vector<std::string>{"n0", "n0"}));
+}
+
+TEST(Reduce, ARemovedNodeStaysUntilNothingNamesIt) {
+  CoreHarness core;
+  core.Nodes(3, 4);
+  core.Arrive(JobBuilder("a").Sizes(4, 4, 4)).Arrive(JobBuilder("b").Submit(1).Sizes(4, 4, 4));
+  core.Settle();
+  ASSERT_EQ(core.On("a"), (std::vector<std::string>{"n0", "n0", "n0", "n0"}));
+  ASSERT_EQ(core.On("b"), (std::vector<std::string>{"n1", "n1", "n1", "n1"}));
+  core.Event(NodeRemoved{"n0"});
+  const auto move = core.Advance();
+  ASSERT_EQ(move.size(), 1u);
+  for (int i = 0; i < 3; ++i) core.Advance();
+  EXPECT_EQ(core.On("a").front(), "n0") << "its workers are there until the move is done";
+  EXPECT_EQ(core.state.world.nodes.size(), 3u);
+
+  core.Event(NodeRemoved{"n2"}).Advance();
+  core.Event(WorkersObserved{"a", {}}).Advance();
+  EXPECT_FALSE(core.state.node_index.contains("n0")) << "its workers are gone";
+  EXPECT_TRUE(core.state.node_index.contains("n2")) << "the move goes there";
+  EXPECT_EQ(core.On("b"), (std::vector<std::string>{"n1", "n1", "n1", "n1"})) << "where it was";
+
+  core.Event(ActionFailed{move[0].id, "no such node"});
+  core.Settle();
+  EXPECT_EQ(core.state.world.nodes.size(), 1u);
+}
+
+TEST(Reduce, ANodeThatComesBackAfterItWasForgottenIsNew) {
+  CoreHarness core;
+  core.Nodes(2, 4).Arrive(JobBuilder("a").Sizes(4, 4, 4), {"n0", "n0", "n0", "n0"});
+  core.Event(NodeRemoved{"n0"}).Event(JobCompleted{"a"}).Advance();
+  ASSERT_FALSE(core.state.node_index.contains("n0"));
+  core.Node("n0", 2).Arrive(JobBuilder("b").Sizes(6, 6, 6));
+  core.Settle();
+  EXPECT_EQ(Capacity(core.state.world), 6);
+  EXPECT_EQ(core.job("b").held(), 6);
+}
+
+TEST(Reduce, NothingIsSaidOfARemovedNodeButThatItIsBack) {
+  CoreHarness core = Running();
+  core.Event(NodeRemoved{"n0"});
+  const auto ignored = core.state.ignored_events;
+  core.Event(NodeChanged{.node = "n0", .gpus = 4, .state = NodeState::kReady}).Event(NodeRemoved{"n0"});
+  EXPECT_EQ(core.state.ignored_events, ignored + 2);
+  EXPECT_EQ(Capacity(core.state.world), 0);
+  core.Node("n0", 4);
+  core.Settle();
+  EXPECT_EQ(core.On("a"), (std::vector<std::string>{"n0", "n0"}));
+}
+
+TEST(Reduce, ANodeThatIsNotReadyIsNotForgotten) {
+  CoreHarness core;
+  core.Nodes(2, 4).Event(NodeChanged{.node = "n0", .state = NodeState::kLost});
+  core.Settle();
+  EXPECT_EQ(core.state.world.nodes.size(), 2u);
+  core.Event(NodeChanged{.node = "n0", .state = NodeState::kReady});
+  EXPECT_EQ(Capacity(core.state.world), 8);
+}
+
 TEST(Reduce, ALostNodesWorkersArePlacedAnewThoughTheSizeStays) {  // P7
   CoreHarness core;
   core.Nodes(2, 4).Arrive(JobBuilder("a").Sizes(2, 2, 2));
@@ -312,6 +390,7 @@ TEST(Reduce, WorkersOnANodeNobodyAnnouncedAreOnALostNode) {
   EXPECT_EQ(Capacity(core.state.world), 4);
   core.Settle();
   EXPECT_EQ(core.On("a"), (std::vector<std::string>{"n0", "n0"}));
+  EXPECT_EQ(core.state.world.nodes.size(), 1u);
 }
 
 TEST(Reduce, MetricsGarbageIsRefused) {

@@ -70,9 +70,21 @@ void CheckInvariants(const State& state) {
     VODA_CHECK(state.job_ids.at(job.name) == active.id);
     VODA_CHECK(job.waiting_seconds >= 0 && job.running_seconds >= 0 && job.attained_gpu_seconds >= 0);
     if (active.in_flight) VODA_CHECK(state.action_owner.at(active.in_flight->action.id) == active.id);
-    for (const NodeIndex at : job.workers)
-      VODA_CHECK(at >= kNoNode && at < static_cast<NodeIndex>(state.world.nodes.size()));
+    const auto in_range = [&](NodeIndex at) {
+      return at >= kNoNode && at < static_cast<NodeIndex>(state.world.nodes.size());
+    };
+    VODA_CHECK(std::all_of(job.workers.begin(), job.workers.end(), in_range));
+    VODA_CHECK(std::all_of(active.desired.begin(), active.desired.end(), in_range));
+    if (active.in_flight) {
+      const auto& target = active.in_flight->action.workers;
+      VODA_CHECK(std::all_of(target.begin(), target.end(), in_range));
+    }
   }
+  VODA_CHECK(state.node_index.size() == state.world.nodes.size());
+  for (std::size_t i = 0; i < state.world.nodes.size(); ++i) {
+    VODA_CHECK(state.node_index.at(state.world.nodes[i].name) == static_cast<NodeIndex>(i));
+  }
+  for (const std::string& name : state.removed) VODA_CHECK(state.node_index.contains(name));
 }
 
 }  // namespace voda

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <deque>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -78,6 +79,9 @@ struct State {
   CoreConfig config;
   Snapshot world;                 // active jobs and nodes, as observed
   std::vector<ActiveJob> active;  // parallel to world.jobs
+  // Nodes that were removed, or are only heard of through workers. A Tick drops those that nothing names any
+  // more, and the positions of the others change.
+  std::set<std::string> removed;
 
   std::deque<EndedJob> ended;  // latest last, at most kEndedMax
   static constexpr std::size_t kEndedMax = 100'000;

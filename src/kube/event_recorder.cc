@@ -12,7 +12,7 @@ namespace voda::kube {
 
 namespace {
 
-constexpr Duration kTimeout{10'000};
+constexpr Duration kTimeout{10'000};  // of a try
 
 const Resource& Events() {
   static const Resource events{.group = "events.k8s.io", .version = "v1", .plural = "events"};
@@ -84,6 +84,7 @@ class EventRecorder::Impl : public std::enable_shared_from_this<EventRecorder::I
                      : MergePatchRequest(Events(), {write.name_space, write.name}, std::move(write.body));
     request.lane = Lane::kEvent;
     request.timeout = kTimeout;
+    request.patient = true;
     const bool create = write.create;
     io_.Send(std::move(request), [self = shared_from_this(), create, name = std::move(write.name)](
                                      const Reply& reply) { self->OnReply(create, name, reply); });

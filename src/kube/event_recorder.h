@@ -1,5 +1,7 @@
 // EventRecorder: Events (events.k8s.io/v1) about objects, what `kubectl describe` shows. Best effort on
-// purpose: it never blocks and never fails its caller; what is lost is counted (Counters::events_lost).
+// purpose: it never blocks and never fails its caller. Those of a burst wait their turn in the lane of
+// Events, for minutes if need be; lost are those that find a queue full, are too many of one object, or that
+// the server does not take, and they are counted (Counters::events_lost).
 #pragma once
 
 #include <memory>
@@ -15,7 +17,7 @@ struct EventOptions {
   std::string controller = "vodascheduler/voda";  // a qualified name
   std::string instance;                           // the pod or host
   EventRules rules;
-  std::size_t waiting = 1024;  // recorded and not yet looked at
+  std::size_t waiting = 4096;  // recorded and not yet looked at
 };
 
 class EventRecorder {

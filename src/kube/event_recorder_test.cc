@@ -102,6 +102,33 @@ TEST(KubeEvents, MemoryIsBounded) {
   EXPECT_TRUE(series.Record(later, {}, Event("new")));
 }
 
+// The queue of Transport, in virtual time. A thousand jobs come at once and start at once.
+TEST(KubeEventRecorder, OfABurstNoneIsLost) {
+  FakeIo io;
+  Counters counters;
+  EventRecorder recorder(io, counters, {.instance = "i"});
+  for (const char* reason : {"Accepted", "Started"}) {
+    for (int i = 0; i < 1000; ++i) recorder.Record(Event("job" + std::to_string(i), reason));
+  }
+  io.RunPosted();
+  ASSERT_EQ(io.open.size(), 2000U);
+  Lanes lanes(DefaultLanes());
+  for (Lanes::Id id = 0; id < io.open.size(); ++id) {
+    ASSERT_TRUE(lanes.Add(Lane::kEvent, io.open[id].request.flow, id)) << id;
+  }
+  const TimePoint begun = io.Now();
+  while (lanes.waiting(Lane::kEvent) > 0) {
+    for ([[maybe_unused]] const Lanes::Id id : lanes.Take(io.Now())) {
+      const bool late = !io.Asked().patient && io.Now() - begun > io.Asked().timeout;
+      late ? io.Fail({.reason = Reason::kNoAnswer}) : io.Answer(201, "{}");
+      lanes.Finished(Lane::kEvent);
+    }
+    io.Pass(Duration(100));
+  }
+  EXPECT_EQ(counters.events_sent, 2000U);
+  EXPECT_EQ(counters.events_lost, 0U);
+}
+
 TEST(KubeEventRecorder, SendsCountsAndNeverBlocks) {
   FakeIo io;
   Counters counters;

@@ -14,7 +14,7 @@ std::array<LaneLimits, kLanes> DefaultLanes() {
   lanes[static_cast<std::size_t>(Lane::kRead)] = {
       .per_second = 50, .burst = 100, .in_flight = 8, .waiting = 10'000};
   lanes[static_cast<std::size_t>(Lane::kEvent)] = {
-      .per_second = 10, .burst = 50, .in_flight = 2, .waiting = 1'000};
+      .per_second = 10, .burst = 50, .in_flight = 2, .waiting = 4096};
   return lanes;
 }
 

@@ -41,11 +41,17 @@ LeaseCommand LeaseState::Get() {
   return {.kind = LeaseCommand::Kind::kGet};
 }
 
-LeaseCommand LeaseState::Wait() {
+LeaseCommand LeaseState::Wait(TimePoint now) {
   // Followers come at different times; a leader keeps its beat.
   const double stretch = leading_ ? 1 : 1 + rules_.jitter * random_.Uniform();
-  const auto wait = static_cast<double>(rules_.retry.count()) * stretch;
-  return {.kind = LeaseCommand::Kind::kWait, .wait = Duration(static_cast<Duration::rep>(wait))};
+  Duration wait(static_cast<Duration::rep>(static_cast<double>(rules_.retry.count()) * stretch));
+  if (now < TheirsUntil()) wait = std::min(wait, TheirsUntil() - now);
+  return {.kind = LeaseCommand::Kind::kWait, .wait = wait};
+}
+
+TimePoint LeaseState::TheirsUntil() const {
+  if (!seen_ || seen_->record.holder.empty() || seen_->record.holder == identity_) return TimePoint::min();
+  return changed_at_ + std::chrono::seconds(std::max(1, seen_->record.duration_seconds));
 }
 
 LeaseCommand LeaseState::Write(TimePoint now, WallTime wall) {
@@ -105,8 +111,7 @@ LeaseCommand LeaseState::OnGot(TimePoint now, WallTime wall, const StoredLease& 
   const bool ours = lease.record.holder == identity_;
   if (stopping_) return ours ? Release(wall) : LeaseCommand{.kind = LeaseCommand::Kind::kStopped};
   if (leading_ && !ours) NoLeader();
-  const Duration lasts = std::chrono::seconds(std::max(1, lease.record.duration_seconds));
-  if (!ours && !lease.record.holder.empty() && now < changed_at_ + lasts) return Wait();
+  if (now < TheirsUntil()) return Wait(now);
   return Write(now, wall);
 }
 
@@ -123,7 +128,7 @@ LeaseCommand LeaseState::OnWritten(TimePoint now, const StoredLease& lease) {
   } else {
     NoLeader();
   }
-  return Wait();
+  return Wait(now);
 }
 
 LeaseCommand LeaseState::OnFailed(TimePoint now, WallTime wall, const ApiError& error) {
@@ -132,12 +137,13 @@ LeaseCommand LeaseState::OnFailed(TimePoint now, WallTime wall, const ApiError& 
   OnDeadline(now);
   if (stopping_) return {.kind = LeaseCommand::Kind::kStopped};
   if (error.reason == Reason::kNotFound) {
+    if (now < TheirsUntil()) return Wait(now);  // who held it leads until it cannot renew
     seen_.reset();
     if (!of_a_write) return Write(now, wall);
   }
   // Somebody else wrote: a leader must know at once whether it still is one.
   if (of_a_write && leading_ && error.reason == Reason::kConflict) return Get();
-  return Wait();
+  return Wait(now);
 }
 
 LeaseCommand LeaseState::OnTimer(TimePoint now, WallTime wall) {

@@ -1,9 +1,10 @@
 // LeaseState: leader election over one Lease (coordination.k8s.io/v1), as a pure state machine.
 //
 // A lease is taken over when its record has not CHANGED for as long as it lasts by our own monotonic clock,
-// counted from when we saw the change: clocks of other machines are never compared. It does not fence: a
-// leader that stalls may still write. So LeaderUntil lies before the end of the lease, counted from when the
-// renewal was SENT, and is to be checked before each write.
+// counted from when we saw the change: clocks of other machines are never compared. A lease that was deleted
+// is its holder's for as long. It does not fence: a leader that stalls may still write. So LeaderUntil lies
+// before the end of the lease, counted from when the renewal was SENT, and is to be checked before each
+// write.
 #pragma once
 
 #include <cstdint>
@@ -59,7 +60,7 @@ class LeaseState {
   LeaseCommand Start();
   LeaseCommand OnGot(TimePoint now, WallTime wall, const StoredLease& lease);
   LeaseCommand OnWritten(TimePoint now, const StoredLease& lease);
-  // Of a get or a write. NotFound of a get leads to a create.
+  // Of a get or a write. NotFound of a get leads to a create, once the lease we know of has run out.
   LeaseCommand OnFailed(TimePoint now, WallTime wall, const ApiError& error);
   LeaseCommand OnTimer(TimePoint now, WallTime wall);
   // To be called at LeaderUntil: a leader that could not renew is none from then on. What is under way goes
@@ -77,7 +78,9 @@ class LeaseState {
   static LeaseCommand Get();
   LeaseCommand Write(TimePoint now, WallTime wall);
   LeaseCommand Release(WallTime wall);
-  LeaseCommand Wait();
+  LeaseCommand Wait(TimePoint now);
+  // When the lease of somebody else runs out, as far as we know; the past: it is ours or nobody's.
+  TimePoint TheirsUntil() const;
   void Saw(TimePoint now, const StoredLease& lease);
   void NoLeader();
 

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
+#include <algorithm>
 #include <deque>
 #include <memory>
 
@@ -98,6 +99,19 @@ TEST(LeaseStateTest, TakesOverOnlyAfterItSawNoChangeForTheWholeDuration) {
   EXPECT_EQ(take.lease.record.holder, "me");
   EXPECT_EQ(take.lease.record.transitions, 4);
   EXPECT_EQ(take.lease.record.acquire_time, "2026-01-01T00:00:00.000000Z");
+}
+
+TEST(LeaseStateTest, ALeaseThatRanOutIsTriedForAtOnce) {
+  Elector e;
+  e.state.Start();
+  e.Got(Held("other", "1"));
+  e.now += Duration(13'500);
+  EXPECT_EQ(e.Got(Held("other", "1")).wait, Duration(1500));
+  e.now += Duration(1500);
+  EXPECT_EQ(e.Timer().kind, Kind::kGet);
+  EXPECT_EQ(e.Got(Held("other", "1")).kind, Kind::kUpdate);
+  // Another was faster, or nobody answers: from then on it tries as often as ever.
+  EXPECT_GE(e.Failed({.reason = Reason::kNoAnswer}).wait, Duration(2000));
 }
 
 TEST(LeaseStateTest, AReleasedLeaseIsTakenAtOnce) {
@@ -196,6 +210,41 @@ TEST(LeaseStateTest, ALeaseThatSomebodyDeletedIsMadeAgain) {
   EXPECT_EQ(e.Failed({.reason = Reason::kNotFound, .code = 404}).kind, Kind::kCreate);
 }
 
+// Its holder goes on leading until it cannot renew.
+TEST(LeaseStateTest, ALeaseThatSomebodyDeletedIsLeftToItsHolderUntilItWouldHaveRunOut) {
+  const ApiError gone{.reason = Reason::kNotFound, .code = 404};
+  Elector e;
+  e.state.Start();
+  e.Got(Held("other", "1"));
+  for (int seconds = 2; seconds < 15; seconds += 2) {
+    e.now += Duration(2000);
+    EXPECT_EQ(e.Failed(gone).kind, Kind::kWait) << seconds;
+    EXPECT_EQ(e.state.holder(), "other");
+    EXPECT_EQ(e.Timer().kind, Kind::kGet);
+  }
+  e.now += Duration(999);
+  EXPECT_EQ(e.Failed(gone).wait, Duration(1));
+  e.now += Duration(1);
+  EXPECT_EQ(e.Timer().kind, Kind::kGet);
+  EXPECT_EQ(e.Failed(gone).kind, Kind::kCreate);
+
+  Elector free;  // nobody held it
+  free.state.Start();
+  free.Got(Held("", "1"));
+  free.Failed({.reason = Reason::kConflict, .code = 409});
+  EXPECT_EQ(free.Failed(gone).kind, Kind::kCreate);
+
+  Elector back;  // its holder has made it again
+  back.state.Start();
+  back.Got(Held("other", "1"));
+  back.now += Duration(2000);
+  back.Failed(gone);
+  back.now += Duration(2000);
+  back.Got(Held("other", "7", "anew"));
+  back.now += Duration(14'999);
+  EXPECT_EQ(back.Got(Held("other", "7", "anew")).wait, Duration(1));
+}
+
 TEST(LeaseStateTest, StoppingGivesTheLeaseBack) {
   Elector e;
   e.Lead();
@@ -233,85 +282,102 @@ TEST(LeaseJsonTest, ComesBackAsItWent) {
     EXPECT_FALSE(DecodeLease(bad));
 }
 
-// A Lease on a server, several electors with clocks of their own speed, answers that are lost or late: never
-// two leaders.
-TEST(LeaseStateTest, NeverTwoLeaders) {
+struct Network {
+  int lost_in_ten = 0;  // requests, and as many answers
+  int latency_ms = 200;
+  int step_ms = 200;
+  int steps = 600;
+  bool deletes = false;  // somebody deletes the Lease at times, once all know who leads
+};
+
+// A Lease on a server and several electors: never two leaders.
+void CheckOneLeads(const Network& network) {
+  struct Replica {
+    std::unique_ptr<LeaseState> state;
+    LeaseCommand command;
+    TimePoint due{};      // of a wait
+    TimePoint arrives{};  // of an answer
+    std::optional<StoredLease> answer;
+    std::optional<ApiError> error;
+  };
+  TimePoint now{Duration(0)};
+  std::optional<StoredLease> server;
+  TimePoint spared{};  // until when nobody deletes it
+  int version = 0;
+  const auto serve = [&](Replica& replica) {
+    const bool reaches = *rc::gen::inRange(0, 10) >= network.lost_in_ten;
+    const bool returns = *rc::gen::inRange(0, 10) >= network.lost_in_ten;
+    replica.arrives = now + Duration(*rc::gen::inRange(1, network.latency_ms));
+    replica.answer.reset();
+    replica.error.reset();
+    if (reaches) {
+      const LeaseCommand& c = replica.command;
+      const bool updates = c.kind == Kind::kUpdate;
+      if (c.kind == Kind::kGet ? !server : updates && !server) {
+        replica.error = ApiError{.reason = Reason::kNotFound, .code = 404};
+      } else if (c.kind == Kind::kGet) {
+        replica.answer = server;
+      } else if (updates ? server->resource_version != c.lease.resource_version : server.has_value()) {
+        replica.error = ApiError{.reason = Reason::kConflict, .code = 409};
+      } else {
+        server = c.lease;
+        server->resource_version = std::to_string(++version);
+        replica.answer = server;
+      }
+    }
+    if (!reaches || !returns) {
+      replica.answer.reset();
+      replica.error = ApiError{.reason = Reason::kNoAnswer};
+    }
+  };
+  std::vector<Replica> replicas(3);
+  const auto take = [&](Replica& replica, LeaseCommand command) {
+    replica.command = std::move(command);
+    if (replica.command.kind == Kind::kWait)
+      replica.due = now + replica.command.wait;
+    else
+      serve(replica);
+  };
+  for (std::size_t i = 0; i < replicas.size(); ++i) {
+    replicas[i].state = std::make_unique<LeaseState>(LeaseRules{}, fmt::format("r{}", i), i + 1);
+    take(replicas[i], replicas[i].state->Start());
+  }
+  for (int step = 0; step < network.steps; ++step) {
+    now += Duration(*rc::gen::inRange(1, network.step_ms));
+    const bool known = std::all_of(replicas.begin(), replicas.end(),
+                                   [](const Replica& replica) { return !replica.state->holder().empty(); });
+    if (network.deletes && known && now >= spared && *rc::gen::inRange(0, 20) == 0) {
+      server.reset();
+      spared = now + LeaseRules{}.lease;
+    }
+    for (Replica& replica : replicas) {
+      const WallTime wall = kWall + (now - TimePoint());
+      LeaseState& state = *replica.state;
+      state.OnDeadline(now);
+      if (replica.command.kind == Kind::kWait) {
+        if (now >= replica.due) take(replica, state.OnTimer(now, wall));
+      } else if (now >= replica.arrives) {
+        if (replica.error)
+          take(replica, state.OnFailed(now, wall, *replica.error));
+        else if (replica.command.kind == Kind::kGet)
+          take(replica, state.OnGot(now, wall, *replica.answer));
+        else
+          take(replica, state.OnWritten(now, *replica.answer));
+      }
+    }
+    int leaders = 0;
+    for (const Replica& replica : replicas) leaders += now < replica.state->LeaderUntil() ? 1 : 0;
+    RC_ASSERT(leaders <= 1);
+  }
+}
+
+TEST(LeaseStateTest, NeverTwoLeadersWhereAnswersAreLostOrLate) {
   voda::testing::Check(
-      [] {
-        struct Replica {
-          std::unique_ptr<LeaseState> state;
-          LeaseCommand command;
-          TimePoint due{};      // of a wait
-          TimePoint arrives{};  // of an answer
-          std::optional<StoredLease> answer;
-          std::optional<ApiError> error;
-        };
-        TimePoint now{Duration(0)};
-        std::optional<StoredLease> server;
-        int version = 0;
-        const auto serve = [&](Replica& replica) {
-          const bool reaches = *rc::gen::inRange(0, 10) > 1;
-          const bool returns = *rc::gen::inRange(0, 10) > 1;
-          replica.arrives = now + Duration(*rc::gen::inRange(1, 6000));
-          replica.answer.reset();
-          replica.error.reset();
-          if (reaches) {
-            const LeaseCommand& c = replica.command;
-            if (c.kind == Kind::kGet) {
-              if (server)
-                replica.answer = server;
-              else
-                replica.error = ApiError{.reason = Reason::kNotFound, .code = 404};
-            } else if (c.kind == Kind::kCreate
-                           ? server.has_value()
-                           : !server || server->resource_version != c.lease.resource_version) {
-              replica.error = ApiError{.reason = Reason::kConflict, .code = 409};
-            } else {
-              server = c.lease;
-              server->resource_version = std::to_string(++version);
-              replica.answer = server;
-            }
-          }
-          if (!reaches || !returns) {
-            replica.answer.reset();
-            replica.error = ApiError{.reason = Reason::kNoAnswer};
-          }
-        };
-        std::vector<Replica> replicas(3);
-        const auto take = [&](Replica& replica, LeaseCommand command) {
-          replica.command = std::move(command);
-          if (replica.command.kind == Kind::kWait)
-            replica.due = now + replica.command.wait;
-          else
-            serve(replica);
-        };
-        for (std::size_t i = 0; i < replicas.size(); ++i) {
-          replicas[i].state = std::make_unique<LeaseState>(LeaseRules{}, fmt::format("r{}", i), i + 1);
-          take(replicas[i], replicas[i].state->Start());
-        }
-        for (int step = 0; step < 150; ++step) {
-          now += Duration(*rc::gen::inRange(1, 1500));
-          for (Replica& replica : replicas) {
-            const WallTime wall = kWall + (now - TimePoint());
-            LeaseState& state = *replica.state;
-            state.OnDeadline(now);
-            if (replica.command.kind == Kind::kWait) {
-              if (now >= replica.due) take(replica, state.OnTimer(now, wall));
-            } else if (now >= replica.arrives) {
-              if (replica.error)
-                take(replica, state.OnFailed(now, wall, *replica.error));
-              else if (replica.command.kind == Kind::kGet)
-                take(replica, state.OnGot(now, wall, *replica.answer));
-              else
-                take(replica, state.OnWritten(now, *replica.answer));
-            }
-          }
-          int leaders = 0;
-          for (const Replica& replica : replicas) leaders += now < replica.state->LeaderUntil() ? 1 : 0;
-          RC_ASSERT(leaders <= 1);
-        }
-      },
-      200);
+      [] { CheckOneLeads({.lost_in_ten = 2, .latency_ms = 6000, .step_ms = 1500, .steps = 150}); }, 200);
+}
+
+TEST(LeaseStateTest, NeverTwoLeadersWhereSomebodyDeletesTheLease) {
+  voda::testing::Check([] { CheckOneLeads({.deletes = true}); }, 100);
 }
 
 class LeaderElectionTest : public ::testing::Test {

@@ -56,6 +56,8 @@ struct Request {
   std::string flow;
   // From Send to the reply, waiting and retries included. Not for streams.
   Duration timeout{30'000};
+  // Waits in the queue for as long as it takes: its timeout is that of each try, from when it is sent.
+  bool patient = false;
   std::size_t max_body = std::size_t{256} << 20;
   // Streams: how long without a byte until the connection counts as dead.
   Duration idle{180'000};

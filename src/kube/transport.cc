@@ -133,7 +133,7 @@ class Transport::Impl {
     bool has_slot = false;
     bool reauthenticated = false;
     int tries = 0;
-    TimePoint deadline{};
+    TimePoint deadline{};     // a patient one in the queue has none
     std::uint64_t timer = 0;  // of the deadline
     std::uint64_t pause = 0;  // of a retry
     std::unique_ptr<HttpCall> call;
@@ -150,7 +150,7 @@ class Transport::Impl {
   Ticket Submit(std::unique_ptr<Entry> entry) {
     entry->id = ++last_id_;
     const auto ticket = static_cast<Ticket>(entry->id);
-    entry->deadline = SteadyNow() + entry->request.timeout;
+    entry->deadline = entry->request.patient ? TimePoint::max() : SteadyNow() + entry->request.timeout;
     OnThread([this, held = std::move(entry)]() mutable { Add(std::move(held)); });
     return ticket;
   }
@@ -234,10 +234,13 @@ class Transport::Impl {
     const std::uint64_t id = entry->id;
     Entry& kept = *entry;
     entries_[id] = std::move(entry);
-    if (!kept.is_stream) {
-      kept.timer = AddTimer(kept.deadline, [this, id] { TooLate(id); });
-    }
+    if (!kept.request.patient) StartClock(kept);
     Queue(kept);
+  }
+
+  void StartClock(Entry& entry) {
+    if (entry.is_stream) return;
+    entry.timer = AddTimer(entry.deadline, [this, id = entry.id] { TooLate(id); });
   }
 
   void Queue(Entry& entry) {
@@ -259,6 +262,10 @@ class Transport::Impl {
     Entry& entry = *at->second;
     entry.has_slot = true;
     if (entry.is_stream) ReleaseSlot(entry);  // a watch must not keep reads waiting
+    if (entry.request.patient) {
+      entry.deadline = SteadyNow() + entry.request.timeout;
+      StartClock(entry);
+    }
     Go(entry);
   }
 
@@ -303,6 +310,10 @@ class Transport::Impl {
     const std::unique_ptr<HttpCall> call = std::move(entry.call);
     curl_multi_remove_handle(multi_, call->handle());
     ReleaseSlot(entry);
+    if (entry.request.patient) {
+      RemoveTimer(std::exchange(entry.timer, 0));
+      entry.deadline = TimePoint::max();
+    }
     auto error = call->Outcome(curl_code);
     counters_.CountRequest(entry.request.verb, error && error->code == 0 ? 0 : call->status());
     if (error && error->code == 401) {

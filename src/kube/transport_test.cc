@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <future>
+#include <map>
 #include <mutex>
 #include <set>
 
@@ -329,6 +330,59 @@ TEST_F(KubeTransport, LeasesDoNotWaitBehindWritesAndQueuesAreBounded) {
                   .ok());
   ASSERT_TRUE(Eventually([&] { return full >= 8; }));
   EXPECT_EQ(counters.refused_by_us, static_cast<std::uint64_t>(full));
+}
+
+TEST_F(KubeTransport, APatientRequestIsTimedFromWhenItIsSent) {
+  std::atomic<bool> open = false;
+  std::atomic<int> refused = 0;
+  TestServer server([&](const TestRequest& request, Connection& to) {
+    if (request.Path() == "/first") Eventually([&] { return open.load(); });
+    if (request.Path() == "/never") {
+      to.Hold();
+      return false;
+    }
+    if (request.Path() == "/later" && refused++ == 0)
+      return to.Answer(429, R"({"kind":"Status","reason":"TooManyRequests"})", "Retry-After: 1\r\n");
+    return to.Answer(201, "{}");
+  });
+  TransportOptions options;
+  options.lanes[static_cast<std::size_t>(Lane::kEvent)] = {.per_second = 0, .in_flight = 1, .waiting = 10};
+  const auto transport = Connect(server.Url(), counters, {}, options);
+  std::mutex mutex;
+  std::map<std::string, std::string> said;
+  const auto send = [&](const std::string& path, bool patient, Duration timeout) {
+    transport->Send({.verb = Verb::kCreate,
+                     .path = path,
+                     .body = "{}",
+                     .lane = Lane::kEvent,
+                     .timeout = timeout,
+                     .patient = patient},
+                    [&, path](const Reply& reply) {
+                      const std::lock_guard lock(mutex);
+                      said[path] = reply.ok() ? "ok" : reply.error->message;
+                    });
+  };
+  const auto told = [&](const std::string& path) {
+    const std::lock_guard lock(mutex);
+    return said.contains(path) ? said[path] : std::string();
+  };
+  const Duration short_time(1000);
+  send("/first", false, Duration(30'000));
+  send("/patient", true, short_time);
+  send("/later", true, short_time);
+  send("/never", true, short_time);
+  send("/last", true, short_time);
+  send("/other", false, short_time);
+  ASSERT_TRUE(Eventually([&] { return !told("/other").empty(); }));
+  EXPECT_NE(told("/other").find("not sent within"), std::string::npos);
+  EXPECT_EQ(told("/patient"), "");
+  open = true;
+  ASSERT_TRUE(Eventually([&] { return !told("/later").empty() && !told("/last").empty(); }));
+  EXPECT_EQ(told("/first"), "ok");
+  EXPECT_EQ(told("/patient"), "ok");
+  EXPECT_EQ(told("/later"), "ok");  // the second time, after a second of waiting
+  EXPECT_NE(told("/never").find("no answer within"), std::string::npos) << told("/never");
+  EXPECT_EQ(told("/last"), "ok");
 }
 
 TEST_F(KubeTransport, ManyRequestsFromManyThreads) {

@@ -36,8 +36,18 @@ int SimCluster::IndexOf(const std::string& name) const {
   return index_.at(name);
 }
 
-void SimCluster::Execute(const Action& action, const std::vector<Node>&) {
-  collected_.emplace_back(action, IndexOf(action.job));
+NodeIndex SimCluster::NumberOf(const std::string& node) {
+  if (node.empty()) return kNoNode;
+  const auto [at, added] = numbers_.try_emplace(node, static_cast<NodeIndex>(nodes_.size()));
+  if (added) nodes_.push_back(node);
+  return at->second;
+}
+
+void SimCluster::Execute(const Action& action, const std::vector<Node>& nodes) {
+  Action& collected = collected_.emplace_back(action, IndexOf(action.job)).first;
+  for (NodeIndex& at : collected.workers) {
+    if (at != kNoNode) at = NumberOf(nodes[static_cast<std::size_t>(at)].name);
+  }
 }
 
 std::vector<ActionId> SimCluster::Apply(double now) {
@@ -80,7 +90,9 @@ void SimCluster::Submitted(int job) {
     results_[static_cast<std::size_t>(job)].history.push_back({at(job).job->submit_time, 0, 0});
 }
 
-void SimCluster::Seat(int job, std::vector<NodeIndex> workers, double now) {
+void SimCluster::Seat(int job, const std::vector<std::string>& nodes, double now) {
+  std::vector<NodeIndex> workers;
+  for (const std::string& node : nodes) workers.push_back(NumberOf(node));
   Change(job, std::move(workers), 0, now);
 }
 
@@ -154,7 +166,8 @@ void SimCluster::Record(int job, double now) {
   }
 }
 
-void SimCluster::NodeLost(NodeIndex node, double now) {
+void SimCluster::NodeLost(const std::string& name, double now) {
+  const NodeIndex node = NumberOf(name);
   for (const int job : running_) {
     Runtime& runtime = at(job);
     if (std::find(runtime.workers.begin(), runtime.workers.end(), node) == runtime.workers.end()) continue;
@@ -164,13 +177,18 @@ void SimCluster::NodeLost(NodeIndex node, double now) {
   }
 }
 
-std::vector<std::pair<int, std::vector<NodeIndex>>> SimCluster::NodeBack(NodeIndex node) {
-  std::vector<std::pair<int, std::vector<NodeIndex>>> jobs;
+std::vector<std::pair<int, std::vector<std::string>>> SimCluster::NodeBack(const std::string& name) {
+  const NodeIndex node = NumberOf(name);
+  std::vector<std::pair<int, std::vector<std::string>>> jobs;
   for (const int job : running_) {
     Runtime& runtime = at(job);
     if (std::find(runtime.workers.begin(), runtime.workers.end(), node) == runtime.workers.end()) continue;
     std::replace(runtime.workers.begin(), runtime.workers.end(), node, kNoNode);
-    jobs.emplace_back(job, runtime.workers);
+    std::vector<std::string> held;
+    for (const NodeIndex at : runtime.workers) {
+      held.push_back(at == kNoNode ? std::string() : nodes_[static_cast<std::size_t>(at)]);
+    }
+    jobs.emplace_back(job, std::move(held));
   }
   std::sort(jobs.begin(), jobs.end());
   return jobs;

@@ -33,12 +33,12 @@ class SimCluster final : public Cluster {
 
   void Submitted(int job);
   // A job that already runs when the simulation starts: no start, no stall.
-  void Seat(int job, std::vector<NodeIndex> workers, double now);
+  void Seat(int job, const std::vector<std::string>& nodes, double now);
   // Jobs with workers there make no progress until they are placed anew.
-  void NodeLost(NodeIndex node, double now);
-  // The node is back, but not the workers it had: returns the jobs that still counted on them, with what they
-  // hold.
-  std::vector<std::pair<int, std::vector<NodeIndex>>> NodeBack(NodeIndex node);
+  void NodeLost(const std::string& node, double now);
+  // The node is back, but not the workers it had: returns the jobs that still counted on them, with the nodes
+  // of what they hold.
+  std::vector<std::pair<int, std::vector<std::string>>> NodeBack(const std::string& node);
 
   // The earliest completion, or infinity.
   double NextCompletion();
@@ -98,6 +98,7 @@ class SimCluster final : public Cluster {
 
   Runtime& at(int job) { return runtimes_[static_cast<std::size_t>(job)]; }
   const Runtime& at(int job) const { return runtimes_[static_cast<std::size_t>(job)]; }
+  NodeIndex NumberOf(const std::string& node);
   double DoneAt(const Runtime& runtime, double now) const;
   void Settle(Runtime& runtime, double now);
   void Change(int job, std::vector<NodeIndex> workers, double stall, double now);
@@ -114,6 +115,9 @@ class SimCluster final : public Cluster {
   std::vector<int> running_;
   int gpus_used_ = 0;
   std::unordered_map<std::string, int> index_;
+  // Nodes have numbers of their own here: in the core, positions change.
+  std::vector<std::string> nodes_;
+  std::unordered_map<std::string, NodeIndex> numbers_;
 };
 
 }  // namespace voda::sim

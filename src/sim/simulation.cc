@@ -188,7 +188,7 @@ class Simulation {
       names.push_back(at == kNoNode ? std::string() : scheduler_.state().world.node(at).name);
     }
     scheduler_.Handle(JobArrived{resident.view, resident.category, names}, now);
-    if (!names.empty()) cluster_.Seat(resident.job, resident.view.workers, now);
+    if (!names.empty()) cluster_.Seat(resident.job, names, now);
   }
 
   // Until nothing can happen any more, or `stop` says so after a step.
@@ -273,15 +273,11 @@ class Simulation {
     for (std::size_t n = 0; n < scheduler_.state().world.nodes.size(); ++n) before.push_back(lost(n));
     scheduler_.Handle(event, now_);
     for (std::size_t n = 0; n < before.size(); ++n) {
-      const auto node = static_cast<NodeIndex>(n);
+      const std::string node = scheduler_.state().world.nodes[n].name;
       if (!before[n] && lost(n)) cluster_.NodeLost(node, now_);
       if (!before[n] || lost(n)) continue;
-      for (const auto& [job, workers] : cluster_.NodeBack(node)) {
-        std::vector<std::string> names;
-        for (const NodeIndex at : workers) {
-          names.push_back(at == kNoNode ? std::string() : scheduler_.state().world.node(at).name);
-        }
-        scheduler_.Handle(WorkersObserved{workload_.jobs[static_cast<std::size_t>(job)].name, names}, now_);
+      for (const auto& [job, nodes] : cluster_.NodeBack(node)) {
+        scheduler_.Handle(WorkersObserved{workload_.jobs[static_cast<std::size_t>(job)].name, nodes}, now_);
       }
     }
   }

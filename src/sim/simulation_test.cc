@@ -167,6 +167,20 @@ TEST(Simulation, ANodeThatReturnsAtTheSameInstantDoesNotStrandItsJobs) {
   EXPECT_EQ(run.completed, 1);
 }
 
+// n0 leaves the core's list, and those behind it move up.
+TEST(Simulation, AJobStaysOnItsNodeWhenAnotherIsForgotten) {
+  SimulationConfig config = Config(3, 2);
+  config.nodes[0].gpus = 1;
+  config.core.rate_limit = 30;
+  config.node_changes = {{50, NodeRemoved{"n0"}}, {60, NodeRemoved{"n1"}}};
+  Workload workload{{Job("a", 0, 1, 1, 1, 1000)}};
+  workload.jobs[0].gpus_per_worker = 2;
+  const RunResult run = RunOne(workload, config, "FIFO");
+  // On n1 until 60, then it stands still until the round at 80 moves it to n2.
+  EXPECT_DOUBLE_EQ(*run.jobs[0].end, 80 + 97 + (1000 - 21));
+  EXPECT_EQ(run.jobs[0].migrated_workers, 1);
+}
+
 TEST(Simulation, ACordonedNodeFinishesWhatItHas) {
   SimulationConfig config = Config(1, 1);
   config.node_changes = {{50, NodeChanged{.node = "n0", .gpus = {}, .state = NodeState::kCordoned}}};

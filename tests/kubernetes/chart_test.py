@@ -56,6 +56,14 @@ PROFILES = {
             "service": {"type": "LoadBalancer", "annotations": {"a": "b"}}, "fullnameOverride": "gpus"},
     "accounts of others": {"serviceAccount": {"create": False, "name": "mine"}, "rbac": {"create": False}},
 }
+ASKED = {  # all that `voda up` asks for where jobs are, and of the cluster; `voda release` has the rights of its user
+    "mpijobs": {"get", "list", "watch", "create", "patch", "delete"},
+    "pytorchjobs": {"get", "list", "watch", "create", "patch", "delete"},
+    "mpijobs/status": {"patch"}, "pytorchjobs/status": {"patch"}, "pytorchjobs/scale": {"update"},
+    "pods": {"list", "watch", "patch", "delete"}, "pods/log": {"get"}, "nodes": {"list", "watch"},
+    "configmaps": {"get"}, "events": {"create", "patch"}, "tokenreviews": {"create"},
+    "subjectaccessreviews": {"create"},
+}
 
 
 def programs():
@@ -116,6 +124,11 @@ def rights(role):
             for name in rule.get("resourceNames", [None]):
                 found.setdefault(resource if name is None else f"{resource}:{name}", set()).update(rule["verbs"])
     return found
+
+
+def groups(role):
+    """resource -> API groups"""
+    return {resource: rule["apiGroups"] for rule in role["rules"] for resource in rule.get("resources", [])}
 
 
 def walk(value, path=""):
@@ -222,17 +235,24 @@ class Rendered(unittest.TestCase):
         long = the(render(release="x" * 53), "Service")["metadata"]["name"]
         self.assertLessEqual(len(long), 50)
 
-    def test_rights_are_those_of_the_tested_role_and_those_of_the_server(self):
+    def test_rights_are_those_of_the_tested_role_and_those_that_are_used(self):
         with open(os.path.join(HERE, "manifests", "voda-rbac.yaml")) as file:
-            tested = rights(the(list(yaml.safe_load_all(file)), "ClusterRole"))
-        tested.update({"pods/log": {"get"}, "tokenreviews": {"create"}, "subjectaccessreviews": {"create"}})
+            tested = list(yaml.safe_load_all(file))
         objects = render()
-        self.assertEqual(rights(the(objects, "ClusterRole")), tested)
-        self.assertEqual(rights(the(objects, "Role")), {
+        for role in (the(objects, "ClusterRole"), the(tested, "ClusterRole")):
+            self.assertEqual(rights(role), ASKED)
+        for kind in ("ClusterRole", "Role"):
+            self.assertLessEqual(groups(the(tested, kind)).items(), groups(the(objects, kind)).items())
+        own = rights(the(objects, "Role"))
+        self.assertEqual(own, {
             "leases": {"create"}, "leases:voda": {"get", "update"}, "configmaps": {"create"},
-            "configmaps:voda-settings": {"get", "update", "patch"}, "pods": {"patch"}})
+            "configmaps:voda-settings": {"get", "patch"}, "pods": {"patch"}})
+        # The tested one names no objects, and has no pod of its own to label.
+        self.assertEqual(rights(the(tested, "Role")), {
+            resource: own[resource] | own[name] for resource, name in
+            (("leases", "leases:voda"), ("configmaps", "configmaps:voda-settings"))})
         taints = rights(the(render(PROFILES["taints"]), "ClusterRole"))
-        self.assertEqual(taints, {**tested, "nodes": tested["nodes"] | {"patch"}})
+        self.assertEqual(taints, {**ASKED, "nodes": ASKED["nodes"] | {"patch"}})
         self.assertIn("configmaps:gpus-voda-settings", rights(the(render(release="gpus"), "Role")))
 
     def test_it_does_not_evict_itself(self):
@@ -438,7 +458,7 @@ class Installed(unittest.TestCase):
 
     def test_rights_everywhere(self):
         self.installed()
-        for question in (("create", "mpijobs.kubeflow.org"), ("patch", "pytorchjobs.kubeflow.org:scale"),
+        for question in (("create", "mpijobs.kubeflow.org"), ("update", "pytorchjobs.kubeflow.org:scale"),
                          ("delete", "pods"), ("get", "pods:log"), ("watch", "nodes"),
                          ("create", "tokenreviews.authentication.k8s.io"),
                          ("create", "subjectaccessreviews.authorization.k8s.io")):
@@ -450,6 +470,9 @@ class Installed(unittest.TestCase):
         for question in (("patch", "nodes"), ("get", "secrets"), ("create", "pods"), ("create", "pods:exec"),
                          ("update", "configmap/other"), ("update", "lease.coordination.k8s.io/other"),
                          ("delete", "configmap/voda-settings"), ("update", "mpijobs.kubeflow.org:status"),
+                         ("update", "configmap/voda-settings"), ("list", "configmaps"), ("get", "pods"),
+                         ("get", "nodes"), ("update", "mpijobs.kubeflow.org"),
+                         ("patch", "pytorchjobs.kubeflow.org:scale"),
                          ("create", "clusterrolebindings.rbac.authorization.k8s.io")):
             self.assertFalse(self.may(*question), question)
         self.assertFalse(self.may("patch", "configmap/voda-settings", namespace="team-a"))

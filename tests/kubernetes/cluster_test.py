@@ -244,7 +244,7 @@ class Played(ClusterTest):
         self.running(job, 2)
         voda.patch("mpijobs", job, {"spec": {"runPolicy": {"suspend": False}}})
         voda.get("configmaps", f"{job}-config")
-        for resource in ("pods", "nodes", "mpijobs", "pytorchjobs", "configmaps"):
+        for resource in ("pods", "nodes", "mpijobs", "pytorchjobs"):
             voda.list(resource)
         voda.patch("pods", f"{job}-worker-0", {"metadata": {"annotations": {"voda.test/touched": "1"}}})
         voda.delete("pods", f"{job}-worker-1")
@@ -254,13 +254,20 @@ class Played(ClusterTest):
             "reason": "Test", "type": "Normal", "reportingController": "voda.test/cluster",
             "reportingInstance": "test", "regarding": {"kind": "MPIJob", "name": job, "namespace": "default"}})
         self.forbidden("GET", "/api/v1/namespaces/default/secrets")
+        self.forbidden("GET", "/api/v1/namespaces/default/configmaps")
+        self.forbidden("GET", f"/api/v1/namespaces/default/pods/{job}-worker-0")
+        self.forbidden("GET", "/api/v1/nodes/kwok-0")
         self.forbidden("POST", "/api/v1/namespaces/default/pods", {"metadata": {"name": "own"}})
         self.forbidden("POST", f"/api/v1/namespaces/default/pods/{job}-worker-0/binding", {})
         self.forbidden("POST", f"/api/v1/namespaces/default/pods/{job}-worker-0/exec?command=ls", None)
         self.forbidden("PATCH", "/api/v1/nodes/kwok-0", {}, "application/merge-patch+json")
         self.forbidden("DELETE", "/api/v1/nodes/kwok-0")
         voda.patch("mpijobs", job, {"metadata": {"annotations": {}}}, subresource="status")  # a condition among others
+        self.forbidden("PUT", f"/apis/kubeflow.org/v2beta1/namespaces/default/mpijobs/{job}", {})
         self.forbidden("PUT", f"/apis/kubeflow.org/v2beta1/namespaces/default/mpijobs/{job}/status", {})
+        scale = "/apis/kubeflow.org/v1/namespaces/default/pytorchjobs/any/scale"
+        self.forbidden("GET", scale)
+        self.forbidden("PATCH", scale, {}, "application/merge-patch+json")
         self.forbidden("POST", "/apis/coordination.k8s.io/v1/namespaces/default/leases", {"metadata": {"name": "own"}})
         self.forbidden("GET", "/apis/rbac.authorization.k8s.io/v1/clusterroles")
         self.assertTrue(voda.delete("mpijobs", job))

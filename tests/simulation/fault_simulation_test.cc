@@ -112,6 +112,8 @@ class World {
         Complain("writes although the plan was reached; before:\n" + reached + "after:\n" +
                  Digest(scheduler_.state()));
       }
+      if (problem_.empty() && scheduler_.state().world.nodes.size() != nodes_.size())
+        Complain("remembers nodes that are gone\n" + Digest(scheduler_.state()));
     }
     // 3. Every job that fits completes.
     for (int i = 0; i < 20'000 && problem_.empty() && !Drained(); ++i) {

@@ -90,22 +90,22 @@ podAntiAffinity:
 {{- define "voda.jobRules" -}}
 - apiGroups: [kubeflow.org]
   resources: [mpijobs, pytorchjobs]
-  verbs: [get, list, watch, create, update, patch, delete]
+  verbs: [get, list, watch, create, patch, delete]
 - apiGroups: [kubeflow.org]
   resources: [mpijobs/status, pytorchjobs/status]   # a condition of its own among those of the operators
   verbs: [patch]
 - apiGroups: [kubeflow.org]
   resources: [pytorchjobs/scale]
-  verbs: [get, update, patch]
+  verbs: [update]
 - apiGroups: [""]
   resources: [pods]                                 # the operators create them; Voda places, annotates and moves them
-  verbs: [get, list, watch, patch, delete]
+  verbs: [list, watch, patch, delete]
 - apiGroups: [""]
   resources: [pods/log]                             # voda logs
   verbs: [get]
 - apiGroups: [""]
   resources: [configmaps]                           # the host list of an MPIJob
-  verbs: [get, list, watch]
+  verbs: [get]
 - apiGroups: [events.k8s.io]
   resources: [events]
   verbs: [create, patch]
@@ -115,7 +115,7 @@ podAntiAffinity:
 {{- define "voda.clusterRules" -}}
 - apiGroups: [""]
   resources: [nodes]
-  verbs: [get, list, watch{{ if eq (toString .Values.steering) "taints" }}, patch{{ end }}]
+  verbs: [list, watch{{ if eq (toString .Values.steering) "taints" }}, patch{{ end }}]
 - apiGroups: [authentication.k8s.io]
   resources: [tokenreviews]                         # who asks
   verbs: [create]
