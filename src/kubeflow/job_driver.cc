@@ -19,6 +19,7 @@ constexpr kube::Duration kUntilHandled{2000};  // and for an operator that may n
 constexpr kube::Duration kLongest{30'000};
 constexpr kube::Duration kUntilSeen{60'000};
 constexpr kube::Duration kEnding{5'000};
+constexpr kube::Duration kPatience{20'000};
 constexpr kube::Duration kForgotten{
     600'000};                               // so long a worker runs after a failure that it is as good as new
 constexpr kube::Duration kStuck{30'000};    // so long an order may take without a word to the user
@@ -93,6 +94,7 @@ JobView JobDriver::View() const {
   JobView view = MakeView(job != nullptr ? *job : kNone, host_.PodsOf(job_), whole_);
   view.nominal = settings_.steering == Steering::kOff;
   for (JobView::Worker& worker : view.workers) worker.dead = Dead(*worker.pod);
+  view.patient = order_ && host_.io().Now() - order_->begun < kPatience;
   view.launcher_dead = view.launcher != nullptr && Dead(*view.launcher);
   return view;
 }
@@ -196,6 +198,7 @@ bool JobDriver::Pursue(const JobObject& job) {
   }
   Again((order_->told ? kGiveUp : kStuck) - waited);
   LookAtEnding(view);
+  if (view.patient) Again(kPatience - waited);
   if (step.writes.empty()) return false;
   if (const kube::Duration left = retry_at_ - host_.io().Now(); left.count() > 0) {
     Again(left);

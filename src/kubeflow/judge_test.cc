@@ -127,6 +127,14 @@ TEST(Judge, OneThatWasTakenInIsNotAskedAgain) {
   EXPECT_EQ(judged.why, "");
   EXPECT_EQ(judged.found.token, "secret");
   EXPECT_EQ(judged.found.state, R"({"job":"team/resnet"})");
+
+  // Applied once more as its user wrote it, it has lost the variables and is still the job that runs.
+  for (auto& container : taken["spec"]["pytorchReplicaSpecs"]["Worker"]["template"]["spec"]["containers"])
+    container.erase("env");
+  const Judgement again = Judged(taken);
+  EXPECT_EQ(again.why, "");
+  EXPECT_EQ(again.found.token, "");
+  EXPECT_EQ(again.found.state, R"({"job":"team/resnet"})");
 }
 
 TEST(Judge, AnEndIsToldWithItsTime) {

@@ -69,6 +69,9 @@ class Stepper {
   }
 
   StepResult Suspend(std::string_view why) {
+    const bool ending = std::any_of(view_.workers.begin(), view_.workers.end(),
+                                    [&](const Worker& worker) { return Finished(*view_.job, *worker.pod); });
+    if (ending && view_.patient) return Waiting("a worker has succeeded, so the job is about to end");
     const bool above = std::any_of(view_.workers.begin(), view_.workers.end(), [&](const Worker& worker) {
       return worker.number >= view_.job->replicas;
     });

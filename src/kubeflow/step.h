@@ -10,7 +10,8 @@
 //   present size are left: mpi-operator would leave those running.
 // - worker names are used again, so every write names the uid it means.
 // - a failed worker is not made anew by mpi-operator until its pod is deleted.
-// - a worker that succeeded ends a PyTorchJob, so it is left to the operator.
+// - a worker that succeeded ends a PyTorchJob, so it is left to the operator; and a job that was suspended
+//   just then would train again.
 // - the ready-made host list still has workers that are terminating, so GPUs are free when pods are gone.
 // - a pod on a node that died stays for ever, and its name with it, unless it is deleted without its
 //   kubelet's word.
@@ -35,6 +36,7 @@ struct JobView {
   std::vector<Worker> workers;
   const PodObject* launcher = nullptr;
   bool launcher_dead = false;  // the same
+  bool patient = false;        // the order is young: a job that is about to end may do so
   bool nominal = false;        // Kubernetes chooses the nodes: seats count, their names do not
   bool whole = false;  // its processes cannot lose or gain a member: it is stopped and started as a whole
 };

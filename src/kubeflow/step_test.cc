@@ -315,6 +315,13 @@ TEST(Step, AWorkerOfAPyTorchJobThatSucceededIsLeftToTheOperator) {
     EXPECT_EQ(step.state, StepResult::State::kDone);
     EXPECT_TRUE(step.writes.empty());
   }
+  // It would train again if it were suspended now. That its operator ends it is waited for, for a while.
+  JobView view = model.View(false);
+  const Order halt{.id = 3, .kind = ActionKind::kHalt, .seats = {}};
+  view.patient = true;
+  EXPECT_TRUE(NextStep(view, halt).writes.empty());
+  view.patient = false;
+  ASSERT_EQ(NextStep(view, halt).writes.size(), 1U);
   // One of an MPIJob serves its launcher, which may need it still.
   model.job.kind = JobKind::kMpiJob;
   EXPECT_EQ(Seats(model.View(false)), (Strings{"", "b"}));
