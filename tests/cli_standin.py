@@ -194,7 +194,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 JOBS[name].update(json.loads(body))
                 return self.reply(200, JOBS[name])
             case ("DELETE", "jobs", name):
-                if JOBS[name]["status"] not in ACTIVE:
+                if (JOBS[name]["status"] in ACTIVE) == ("erase" in query):
                     return self.refuse(409, "conflict", f"{name} has ended already")
                 return self.reply(202, JOBS[name])
             case ("POST", "jobs", name, "hold" | "resume"):

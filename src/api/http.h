@@ -74,14 +74,16 @@ struct HttpConfig {
   std::vector<Listener> listeners;
   std::string tls_certificate;  // PEM files; empty: plain HTTP
   std::string tls_key;
+  double tls_look_seconds = 5;  // between looks whether the files were renewed, when a client comes
   std::size_t body_limit = std::size_t{1} << 20;
   // Paths with another limit, by exact path.
   std::map<std::string, std::size_t, std::less<>> body_limits;
   std::size_t bodies_limit = std::size_t{1} << 29;  // of all requests that are being read at one time
   std::size_t header_limit = 16384;
-  double read_seconds = 30;                         // for one whole request, from its first byte
-  double idle_seconds = 120;                        // between requests of one connection
-  double write_seconds = 60;                        // without the client taking a byte
+  double read_seconds = 30;   // for one whole request, from its first byte
+  double idle_seconds = 120;  // between requests of one connection
+  double write_seconds = 60;  // without the client taking a byte
+  double write_rate = 16384;  // bytes a second, the least that it must take on the whole
   std::size_t stream_limit = std::size_t{1} << 20;  // bytes waiting per stream
   int connections = 8192;
   // Looks at a request whose body is still to come (Gate::Check of auth.h): what it returns is the answer,

@@ -7,6 +7,7 @@
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -181,6 +182,20 @@ Result<std::unique_ptr<asio::ssl::context>> MakeTls(const HttpConfig& config) {
   return context;
 }
 
+// Tells a file from what it was before, whether it was written, replaced or made readable.
+using TlsFiles = std::array<std::array<std::int64_t, 4>, 2>;
+TlsFiles LookAtTlsFiles(const HttpConfig& config) {
+  TlsFiles files{};
+  const std::array<const std::string*, 2> paths = {&config.tls_certificate, &config.tls_key};
+  for (std::size_t i = 0; i < paths.size(); ++i) {
+    struct stat found {};
+    if (::stat(paths[i]->c_str(), &found) != 0) continue;
+    files[i] = {static_cast<std::int64_t>(found.st_dev), static_cast<std::int64_t>(found.st_ino),
+                found.st_ctim.tv_sec, found.st_ctim.tv_nsec};
+  }
+  return files;
+}
+
 // Sockets are made here and not by Asio, so that they never leak into a worker: a port that a job holds open
 // would be taken when Voda starts again.
 Result<int> OpenListener(const HttpConfig::Listener& listener) {
@@ -270,6 +285,24 @@ struct Core : HttpSessions, std::enable_shared_from_this<Core> {
     WaitForClients(port);
   }
 
+  // Certificates are renewed under the same names. Files that cannot be used, as a pair of which one is still
+  // to come, leave the pair that is there; connections keep the one they began with.
+  void RenewTls() {
+    const auto now = HttpClock::now();
+    if (now < tls_look_at) return;
+    tls_look_at = now + std::chrono::duration_cast<HttpClock::duration>(
+                            std::chrono::duration<double>(config.tls_look_seconds));
+    const TlsFiles found = LookAtTlsFiles(config);
+    if (found == std::exchange(tls_files, found)) return;
+    auto made = MakeTls(config);
+    if (!made) {
+      return Log(LogLevel::kError, "TLS files have changed and cannot be used; those from before are",
+                 {{"why", made.error().message}});
+    }
+    tls = *std::move(made);
+    Log(LogLevel::kInfo, "TLS files were read again", {{"certificate", config.tls_certificate}});
+  }
+
   void Admit(int fd, bool v6, int port) {
     tcp::socket socket(io);
     ErrorCode code;
@@ -283,6 +316,7 @@ struct Core : HttpSessions, std::enable_shared_from_this<Core> {
     socket.set_option(tcp::no_delay(true), code);
     std::unique_ptr<HttpTransport> transport;
     if (tls) {
+      RenewTls();
       transport = std::make_unique<SocketTransport<TlsStream>>(std::move(socket), *tls);
     } else {
       transport = std::make_unique<SocketTransport<tcp::socket>>(std::move(socket));
@@ -332,6 +366,8 @@ struct Core : HttpSessions, std::enable_shared_from_this<Core> {
   asio::io_context io;
   asio::executor_work_guard<asio::io_context::executor_type> work;
   std::unique_ptr<asio::ssl::context> tls;
+  TlsFiles tls_files{};  // as they were looked at last
+  HttpClock::time_point tls_look_at;
   asio::steady_timer sweep;
   double period;
   std::vector<std::unique_ptr<Port>> ports;
@@ -384,6 +420,7 @@ Result<std::unique_ptr<HttpServer>> HttpServer::Listen(HttpConfig config) {
   try {
     const auto core = std::make_shared<Core>(std::move(config));
     if (!core->config.tls_certificate.empty() || !core->config.tls_key.empty()) {
+      core->tls_files = LookAtTlsFiles(core->config);
       auto tls = MakeTls(core->config);
       if (!tls) return tls.error();
       core->tls = *std::move(tls);

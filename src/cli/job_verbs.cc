@@ -32,15 +32,18 @@ constexpr Verb kVerbs[] = {
 struct Args {
   ConnectFlags connect;
   std::vector<std::string> names;
+  bool erase = false;  // with delete
 };
 
 void Run(const Verb& verb, const Args& args) {
   Session session(fmt::format("voda {}", verb.name), args.connect);
   for (const std::string& name : args.names) {
-    const ClientRequest request{.method = verb.method, .path = JobPath(name, verb.below)};
+    const std::string below = std::string(verb.below) + (args.erase ? "?erase=true" : "");
+    const ClientRequest request{.method = verb.method, .path = JobPath(name, below)};
     const ApiAnswer answer = Judge(session.http().Send(request));
     if (answer.ok()) {
-      session.Print(fmt::format("Training job {}: {}\n", verb.done, Printable(name)));
+      const char* const done = args.erase ? "erased" : verb.done;
+      session.Print(fmt::format("Training job {}: {}\n", done, Printable(name)));
     } else {
       session.Report(answer);
       if (answer.trouble == Trouble::kUnreachable) break;
@@ -56,6 +59,10 @@ void AddJobVerbs(CLI::App& app) {
     auto* command = app.add_subcommand(verb.name, verb.help)->group("Jobs");
     const auto args = std::make_shared<Args>();
     command->add_option("names", args->names, "the jobs")->required()->type_name("JOB");
+    if (command->get_name() == "delete") {
+      command->add_flag("--erase", args->erase,
+                        "of jobs that have ended: remove their records, logs, checkpoints and other files");
+    }
     AddNamespaceFlag(*command, args->connect.name_space, &args->names);
     AddConnectFlags(*command, args->connect);
     command->callback([args, &verb] { Run(verb, *args); });

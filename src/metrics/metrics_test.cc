@@ -7,8 +7,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cctype>
 #include <chrono>
 #include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <limits>
 #include <map>
 #include <regex>
@@ -344,6 +348,34 @@ TEST(MetricsDocTest, TheTableIsTheCode) {
     doc.push_back(row[0] + " | " + row[1] + " | " + row[2] + " | " + row[3] + " | " + row[4]);
   }
   EXPECT_EQ(doc, code);
+}
+
+TEST(MetricsDocTest, EverySeriesIsSetSomewhere) {
+  const auto read = [](const std::filesystem::path& path) {
+    std::ifstream file(path);
+    return std::string(std::istreambuf_iterator<char>(file), {});
+  };
+  std::string code;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(sim::kSourceDir / "src")) {
+    const std::string name = entry.path().filename().string();
+    const bool source = name.ends_with(".cc") || name.ends_with(".h");
+    if (source && !name.ends_with("_test.cc") && name != "series.cc" && name != "metrics.h")
+      code += read(entry.path());
+  }
+  std::string header = read(sim::kSourceDir / "src/metrics/metrics.h");
+  header = header.substr(header.find("enum class Series"));
+  header = header.substr(0, header.find("kCount"));
+  static const std::regex series_of("\\n  (k[A-Za-z]+),");
+  int series = 0;
+  for (std::sregex_iterator at(header.begin(), header.end(), series_of), end; at != end; ++at, ++series) {
+    const std::string used = "Series::" + (*at)[1].str();
+    bool found = false;
+    for (auto place = code.find(used); place != std::string::npos && !found;
+         place = code.find(used, place + 1))
+      found = std::isalpha(static_cast<unsigned char>(code[place + used.size()])) == 0;
+    EXPECT_TRUE(found) << used;
+  }
+  EXPECT_EQ(series, static_cast<int>(Series::kCount));
 }
 
 TEST(MetricsDocTest, EverySeriesOfTheReferenceHasItsCounterpart) {

@@ -33,6 +33,12 @@ class ObjectCluster final : public JobCluster {
     done(std::nullopt);
   }
   void Remember(const std::string& job, const std::string& state, const Done& done) override {
+    if (slow) {
+      return writes.push_back([this, job, state, done](const std::optional<Refusal>& why) {
+        if (!why) objects[job].state = state;
+        done(why);
+      });
+    }
     objects[job].state = state;
     done(std::nullopt);
   }
@@ -63,6 +69,8 @@ class ObjectCluster final : public JobCluster {
   std::map<std::string, std::string> settings, refused, noted;
   std::map<std::string, std::vector<std::string>> said;
   std::string refuse;
+  bool slow = false;  // what is to be remembered waits here for its outcome
+  std::vector<Done> writes;
   int looked_again = 0;
   std::vector<ActionId> carried_out;
 
@@ -360,6 +368,41 @@ TEST_F(FoundTest, JobsOfOtherNamespacesAreNotNamed) {
   EXPECT_NE(text.find("a job of another namespace"), std::string::npos) << text;
   EXPECT_NE(text.find("team/c"), std::string::npos) << text;
   EXPECT_EQ(text.find("secret"), std::string::npos) << text;
+}
+
+TEST_F(FoundTest, ChangesOfOneJobFollowEachOther) {
+  Apply("team/a");
+  cluster_.slow = true;
+  std::string answers;
+  const auto done = [&](Answer<std::vector<std::int64_t>> ids) { answers += ids.index() == 0 ? "y" : "n"; };
+  Changes priority;
+  priority.priority = 5;
+  Changes max;
+  max.max = 3;
+  service_->Hold("team/a", true, done);
+  service_->Change("team/a", priority, done);
+  service_->Change("team/a", max, done);
+  ASSERT_EQ(cluster_.writes.size(), 1U);
+  // An order meanwhile does not take back what is being written.
+  service_->Deliver(type_, NodeAdded{{"m", 4, NodeState::kReady}}, now_);
+  service_->Deliver(type_, WorkersObserved{"team/a", {}}, now_);
+  Settle();
+  EXPECT_NE(cluster_.noted["team/a"].find("\"held\":true"), std::string::npos) << cluster_.noted["team/a"];
+  cluster_.writes[0](Unavailable("try again"));
+  EXPECT_EQ(cluster_.noted["team/a"].find("held"), std::string::npos) << cluster_.noted["team/a"];
+  ASSERT_EQ(cluster_.writes.size(), 2U);
+  cluster_.writes[1](std::nullopt);
+  ASSERT_EQ(cluster_.writes.size(), 3U);
+  cluster_.writes[2](std::nullopt);
+  EXPECT_EQ(answers, "nyy");
+  JobRecord kept;
+  ASSERT_TRUE(ReadKeptState(cluster_.objects["team/a"].state, kept));
+  EXPECT_EQ(kept.priority, 5);
+  EXPECT_EQ(kept.max, 3);
+  EXPECT_FALSE(kept.held);
+  EXPECT_EQ(Record("team/a").priority, 5);
+  EXPECT_EQ(Record("team/a").max, 3);
+  EXPECT_FALSE(Record("team/a").held);
 }
 
 TEST_F(FoundTest, SettingsAreTheClusters) {

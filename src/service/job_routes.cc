@@ -24,12 +24,29 @@ namespace {
 constexpr std::string_view kStatuses[] = {"Submitted", "Waiting", "Running",
                                           "Completed", "Failed",  "Canceled"};
 constexpr int kMaxListed = 100'000;
-constexpr std::size_t kLogBytes = std::size_t{8} << 20;  // of one answer
+constexpr std::size_t kLogBytes = std::size_t{8} << 20;  // of one answer, where logs are no files
 constexpr auto kForecastTime = std::chrono::seconds(2);
 
 bool IsKey(std::string_view text) {
   return !text.empty() && text.size() <= 255 &&
          std::all_of(text.begin(), text.end(), [](char c) { return c >= '!' && c <= '~'; });
+}
+
+// What to say if there is no log: nothing where the worker may still come.
+std::optional<Refusal> NoSuchWorker(const JobRecord& job, int worker) {
+  if (worker == 0) return std::nullopt;
+  if (job.kind == "MPIJob") {
+    return NotFound(
+        fmt::format("worker: {} has no log of worker {}; an MPIJob has the log of its launcher only, 0",
+                    job.name, worker));
+  }
+  if (worker >= job.max) {
+    return NotFound(fmt::format("worker: {} has no worker {}; {}", job.name, worker,
+                                job.max == 1 ? std::string("it has worker 0 only")
+                                             : fmt::format("give one from 0 to {}", job.max - 1)));
+  }
+  if (!job.ended) return std::nullopt;
+  return NotFound(fmt::format("worker: worker {} of {} was never started", worker, job.name));
 }
 
 Answer<std::vector<std::string>> Statuses(const std::string& text) {
@@ -189,17 +206,28 @@ void Routes::PatchJob(const Call& call) {
 }
 
 void Routes::DeleteJob(const Call& call) {
-  OnEngine(call.reply, [this, call](Service& service) {
+  const auto asked = QueryFlag(call.request, "erase");
+  if (const auto* refusal = std::get_if<Refusal>(&asked)) return call.reply->Send(ToResponse(*refusal));
+  OnEngine(call.reply, [this, call, erase = std::get<0>(asked)](Service& service) {
     const double began = WallNow();
-    service.Delete(call.name, [this, call, began, &service](Answer<std::vector<std::int64_t>> ids) {
+    std::string last;  // what there was to say of a job that is gone then
+    if (const JobEntry* job = service.Find(call.name); job != nullptr && job->record.ended) {
+      JsonWriter out;
+      out.Object();
+      service.WriteJob(out, *job, began, false);
+      last = out.End().Take();
+    }
+    const auto done = [this, call, began, last, &service](Answer<std::vector<std::int64_t>> ids) {
       metrics_.Observe(Series::kJobDeleteDuration, {ids.index() == 0 ? "ok" : "error"}, WallNow() - began);
+      if (ids.index() == 0 && !last.empty()) return call.reply->Send(JsonResponse(last));
       int status = 202;
       if (const auto* accepted = std::get_if<0>(&ids)) {
         const JobEntry* job = service.Find(accepted->front());
         if (job != nullptr && job->record.ended) status = 200;
       }
       DescribeJobs(call, status, std::move(ids), service);
-    });
+    };
+    erase ? service.Erase(call.name, done) : service.Delete(call.name, done);
   });
 }
 
@@ -255,13 +283,12 @@ void Routes::JobLogs(const Call& call) {
     }
     JobCluster* cluster = &service.cluster();
     if (StreamLogs(*cluster, call, worker, tail, follow)) return;
-    OnWorkers(call.reply, [this, call, cluster, id = job->record.id, worker, tail, follow] {
-      std::string file;
-      std::int64_t size = 0;
-      std::string text = TailOf(cluster->LogFiles(id, worker), tail, kLogBytes, file, size);
-      if (!follow) return call.reply->Send(TextResponse(std::move(text)));
+    OnWorkers(call.reply, [this, call, cluster, id = job->record.id, worker, tail, follow,
+                           none = NoSuchWorker(job->record, worker)] {
+      const std::vector<std::string> files = cluster->LogFiles(id, worker);
+      if (files.empty() && none) return call.reply->Send(ToResponse(*none));
+      if (files.empty() && !follow) return call.reply->Send(TextResponse({}));
       auto stream = call.reply->Stream(TextResponse({}));
-      if (!text.empty()) stream->Send(std::make_shared<const std::string>(std::move(text)));
       LogFollower::Source source;
       source.files = [cluster, id, worker] { return cluster->LogFiles(id, worker); };
       source.ended = [this, name = call.name](const std::function<void(bool)>& tell) {
@@ -270,7 +297,8 @@ void Routes::JobLogs(const Call& call) {
           tell(entry == nullptr || entry->record.ended.has_value());
         });
       };
-      follower_.Follow(std::move(stream), std::move(source), file, size);
+      follower_.Follow(std::move(stream), std::move(source), TailOf(files, tail),
+                       follow ? std::nullopt : std::optional(EndOf(files)));
     });
   });
 }

@@ -1,4 +1,4 @@
-// Jobs: submission, deletion, holding, changes; nodes and settings.
+// Jobs: submission; nodes and settings.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -343,126 +343,10 @@ Answer<std::string> Service::DryRun(const std::vector<JobSpec>& specs, double no
   return out.EndArray().Field("dry_run", true).End().Take();
 }
 
-Answer<JobEntry*> Service::Active(const std::string& name) {
-  const auto at = by_name_.find(name);
-  const auto job = at == by_name_.end() ? jobs_.end() : jobs_.find(at->second);
-  if (job == jobs_.end())
-    return NotFound(fmt::format("no job is named \"{:.80}\"; `voda get jobs` lists them", name));
-  if (job->second.record.ended) {
-    return Conflict(fmt::format("{} has ended ({})", name, job->second.record.status));
-  }
-  return &job->second;
-}
-
-void Service::Write(const JobRecord& record, Done done, std::function<void(JobEntry&)> apply) {
-  if (cluster_.KeepsJobs()) {
-    cluster_.Remember(record.name, WriteKeptState(record),
-                      [this, id = record.id, done = std::move(done),
-                       apply = std::move(apply)](const std::optional<Refusal>& refused) {
-                        if (refused) return done(*refused);
-                        const auto job = jobs_.find(id);
-                        if (job != jobs_.end() && !job->second.record.ended) {
-                          apply(job->second);
-                          Touch(job->second);
-                        }
-                        done(std::vector<std::int64_t>{id});
-                      });
-    return;
-  }
-  Writing().UpdateJob(record);
-  OnCommit([this, id = record.id, done = std::move(done),
-            apply = std::move(apply)](const std::optional<Refusal>& failed) {
-    if (failed) return done(*failed);
-    // It may have ended between the request and the commit; then there is nothing left to change.
-    if (const auto job = jobs_.find(id); job != jobs_.end() && !job->second.record.ended) apply(job->second);
-    done(std::vector<std::int64_t>{id});
-  });
-}
-
-void Service::Delete(const std::string& name, Done done) {
-  if (cluster_.KeepsJobs()) {
-    // Also of a job that has ended: its object goes, its history stays.
-    const JobEntry* job = Find(name);
-    if (job == nullptr)
-      return done(NotFound(fmt::format("no job is named \"{:.80}\"; `voda get jobs` lists them", name)));
-    cluster_.Remove(
-        name, [this, id = job->record.id, done = std::move(done)](const std::optional<Refusal>& refused) {
-          if (refused) return done(*refused);
-          if (const auto at = jobs_.find(id); at != jobs_.end()) at->second.record.deleting = true;
-          done(std::vector<std::int64_t>{id});
-        });
-    return;
-  }
-  auto found = Active(name);
-  if (const auto* refusal = std::get_if<Refusal>(&found)) return done(*refusal);
-  JobRecord record = std::get<0>(found)->record;
-  record.deleting = true;
-  Write(record, std::move(done), [this](JobEntry& job) {
-    job.record.deleting = true;
-    Handle(*FindLane(job.record.gpu_type), JobDeleted{job.record.name}, WallNow());
-  });
-}
-
-void Service::Hold(const std::string& name, bool held, Done done) {
-  auto found = Active(name);
-  if (const auto* refusal = std::get_if<Refusal>(&found)) return done(*refusal);
-  JobRecord record = std::get<0>(found)->record;
-  if (record.deleting) return done(Conflict(name + " is being stopped"));
-  record.held = held;
-  Write(record, std::move(done), [this, held](JobEntry& job) {
-    if (job.record.held == held) return;
-    job.record.held = held;
-    Lane& lane = *FindLane(job.record.gpu_type);
-    Publish(held ? "job.held" : "job.resumed", lane, job.record.name);
-    const Event event = held ? Event(JobHeld{job.record.name}) : Event(JobResumed{job.record.name});
-    Handle(lane, event, WallNow());
-  });
-}
-
-void Service::Change(const std::string& name, const Changes& changes, Done done) {
-  auto found = Active(name);
-  if (const auto* refusal = std::get_if<Refusal>(&found)) return done(*refusal);
-  const JobEntry& job = *std::get<0>(found);
-  JobRecord record = job.record;
-  const bool limits = changes.min || changes.num || changes.max;
-  if (limits && job.spec && job.spec->master) {
-    return done(Conflict(name + " has a Master and runs at one size only"));
-  }
-  record.priority = changes.priority.value_or(record.priority);
-  record.min = changes.min.value_or(record.min);
-  record.max = changes.max.value_or(record.max);
-  record.num =
-      changes.num ? *changes.num : std::clamp(record.num, record.min, std::max(record.min, record.max));
-  if (record.min < 1 || record.min > record.num || record.num > record.max || record.max > kMaxWorkers) {
-    return done(Invalid(
-        fmt::format("min {} <= num {} <= max {} does not hold; give numbers from 1 to {} in that order",
-                    record.min, record.num, record.max, kMaxWorkers)));
-  }
-  Write(record, std::move(done), [this, limits, record](JobEntry& entry) {
-    entry.record.priority = record.priority;
-    entry.record.min = record.min;
-    entry.record.num = record.num;
-    entry.record.max = record.max;
-    if (limits && entry.spec) {
-      JobSpec spec = *entry.spec;
-      spec.min = record.min;
-      spec.num = record.num;
-      spec.max = record.max;
-      entry.spec = std::make_shared<const JobSpec>(std::move(spec));
-      cluster_.AddJob(
-          {entry.record.id, entry.record.name, entry.record.gpu_type, entry.record.token, *entry.spec, {}},
-          false);
-    }
-    Lane& lane = *FindLane(entry.record.gpu_type);
-    JobChanged event{entry.record.name, record.priority, std::nullopt};
-    if (limits) {
-      event.limits = {record.min, record.num, record.max,
-                      lane.collector.CurveFor(record.category, *Curve::Linear(record.min, record.max))};
-    }
-    JsonWriter fields;
-    fields.Field("priority", record.priority).Field("min", record.min).Field("max", record.max);
-    Publish("job.changed", lane, record.name, fields.Take());
-    Handle(lane, event, WallNow());
+// What speaks against the request is not durable yet.
+void Service::RefuseAfterCommit(const Refusal& refusal, NodeDone done) {
+  OnCommit([refusal, done = std::move(done)](const std::optional<Refusal>& failed) {
+    done(failed ? *failed : refusal);
   });
 }
 
@@ -480,10 +364,15 @@ void Service::AddNode(const DeclaredNode& node, NodeDone done) {
   if (!ValidNodeName(node.gpu_type) || node.gpu_type.size() > 63) {
     return done(Invalid("gpu_type: give at most 63 letters, digits, '-', '.' or '_'"));
   }
-  if (nodes_.contains(node.name)) return done(Conflict("node " + node.name + " exists"));
-  if (nodes_.size() >= kNodesMax) return done(Invalid(fmt::format("at most {} nodes", kNodesMax)));
+  const Refusal exists = Conflict("node " + node.name + " exists");
+  if (adding_.contains(node.name)) return RefuseAfterCommit(exists, std::move(done));
+  if (nodes_.contains(node.name)) return done(exists);
+  if (nodes_.size() + adding_.size() >= kNodesMax)
+    return done(Invalid(fmt::format("at most {} nodes", kNodesMax)));
+  adding_.insert(node.name);
   Writing().PutNode({node.name, node.gpu_type, "ready", node.gpus, {}});
   OnCommit([this, node, done = std::move(done)](const std::optional<Refusal>& failed) {
+    adding_.erase(node.name);
     if (failed) return done(failed);
     const auto lane = LaneFor(node.gpu_type);
     if (!lane) return done(Unavailable(lane.error().message));
@@ -499,10 +388,13 @@ void Service::RemoveNode(const std::string& name, NodeDone done) {
     return done(
         Conflict("nodes are those of the Kubernetes cluster: take the label vodascheduler/accelerator away "
                  "from the node"));
-  const auto at = nodes_.find(name);
-  if (at == nodes_.end()) return done(NotFound(fmt::format("no node is named \"{:.80}\"", name)));
+  const Refusal none = NotFound(fmt::format("no node is named \"{:.80}\"", name));
+  if (removing_.contains(name)) return RefuseAfterCommit(none, std::move(done));
+  if (!nodes_.contains(name)) return done(none);
+  removing_.insert(name);
   Writing().RemoveNode(name);
   OnCommit([this, name, done = std::move(done)](const std::optional<Refusal>& failed) {
+    removing_.erase(name);
     if (failed) return done(failed);
     const auto node = nodes_.find(name);
     if (node != nodes_.end()) {
@@ -520,8 +412,10 @@ void Service::RemoveNode(const std::string& name, NodeDone done) {
 void Service::SetNodeState(const std::string& name, const std::string& state, NodeDone done) {
   if (cluster_.KeepsJobs())
     return done(Conflict("nodes are those of the Kubernetes cluster: use kubectl cordon, uncordon or drain"));
+  const Refusal none = NotFound(fmt::format("no node is named \"{:.80}\"", name));
+  if (removing_.contains(name)) return RefuseAfterCommit(none, std::move(done));
   const auto at = nodes_.find(name);
-  if (at == nodes_.end()) return done(NotFound(fmt::format("no node is named \"{:.80}\"", name)));
+  if (at == nodes_.end()) return done(none);
   const DeclaredNode& node = at->second.declared;
   if (at->second.kept) {
     Writing().PutNode({node.name, node.gpu_type, state, node.gpus, {}});

@@ -92,7 +92,7 @@ void Service::NoteBefore(const Action& action, const Lane& lane) {
   const auto job = named == by_name_.end() ? jobs_.end() : jobs_.find(named->second);
   if (job == jobs_.end()) return;
   Account(job->second, lane);
-  JobRecord record = job->second.record;
+  JobRecord record = WithAsked(job->second.record);
   record.last_change = record.accounted;
   if (action.kind == ActionKind::kStart) {
     ++record.starts;

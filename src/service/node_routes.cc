@@ -153,7 +153,9 @@ void Routes::Metrics_(const Call& call) {
     auto read = ReadGpuUsage();
     if (!read) Log(LogLevel::kWarn, "GPUs do not answer", {{"why", read.error().message}});
     const std::vector<GpuUsage> usages = read ? std::move(*read) : std::vector<GpuUsage>();
-    OnEngine(call.reply, [this, call, role, usages](Service& service) {
+    auto found = usages.empty() ? std::vector<GpuInfo>() : FindGpus();
+    const std::vector<GpuInfo> gpus = found ? std::move(*found) : std::vector<GpuInfo>();
+    OnEngine(call.reply, [this, call, role, usages, gpus](Service& service) {
       service.UpdateGauges();
       ExportCounters();
       metrics_.Set(Series::kInboxDepth, static_cast<double>(engine_.depth()));
@@ -162,6 +164,10 @@ void Routes::Metrics_(const Call& call) {
         const std::string device = std::to_string(usage.index);
         metrics_.Set(Series::kGpuUtilization, {node, device}, usage.utilization);
         metrics_.Set(Series::kGpuMemoryUsed, {node, device}, static_cast<double>(usage.memory_used_bytes));
+      }
+      for (const GpuInfo& gpu : gpus) {
+        metrics_.Set(Series::kGpuMemory, {service.NodeOfDevice(gpu.index), std::to_string(gpu.index)},
+                     static_cast<double>(gpu.memory_bytes));
       }
       HttpResponse response = TextResponse(metrics_.Text(role));
       response.content_type = "text/plain; version=0.0.4; charset=utf-8";

@@ -167,14 +167,17 @@ const std::vector<Routes::Route>& Routes::Table() {
   return table;
 }
 
-Routes::Routes(RoutesConfig config, Gate gate, Engine& engine, Metrics& metrics)
-    : config_(std::move(config)), gate_(std::move(gate)), engine_(engine), metrics_(metrics) {}
+Routes::Routes(RoutesConfig config, Gate gate, Engine& engine, Metrics& metrics, Refusals& refusals)
+    : config_(std::move(config)),
+      gate_(std::move(gate)),
+      engine_(engine),
+      metrics_(metrics),
+      refusals_(refusals) {}
 
 void Routes::Handle(HttpRequest request, std::shared_ptr<HttpReply> reply) {
+  // Where no gate looks at heads, as on the port of progress reports.
   if (const auto refused = gate_.Check(request)) {
-    metrics_.Add(Series::kHttpRequests, {"refused", request.method, std::to_string(refused->status)});
-    Log(LogLevel::kWarn, "request refused",
-        {{"method", request.method}, {"path", request.path}, {"status", refused->status}});
+    refusals_.Note(request, refused->status, WallNow());
     return reply->Send(*refused);
   }
   PortRole role = PortRole::kAll;
@@ -198,7 +201,7 @@ void Routes::Handle(HttpRequest request, std::shared_ptr<HttpReply> reply) {
     return Dispatch(route, {std::move(request), std::move(counted), std::move(name)});
   }
   const bool known = !allowed.empty();
-  metrics_.Add(Series::kHttpRequests, {"unknown", request.method, known ? "405" : "404"});
+  metrics_.Add(Series::kHttpRequests, {"unknown", MethodLabel(request.method), known ? "405" : "404"});
   if (!known) {
     return reply->Send(ErrorResponse(
         404, "not_found",

@@ -16,6 +16,7 @@
 #include "kubeflow/access.h"
 #include "service/engine.h"
 #include "service/log_follower.h"
+#include "service/refusals.h"
 #include "service/workers.h"
 
 namespace voda {
@@ -34,7 +35,7 @@ struct RoutesConfig {
 
 class Routes {
  public:
-  Routes(RoutesConfig config, Gate gate, Engine& engine, Metrics& metrics);
+  Routes(RoutesConfig config, Gate gate, Engine& engine, Metrics& metrics, Refusals& refusals);
 
   void Handle(HttpRequest request, std::shared_ptr<HttpReply> reply);
 
@@ -107,6 +108,7 @@ class Routes {
   Gate gate_;
   Engine& engine_;
   Metrics& metrics_;
+  Refusals& refusals_;
   // What was exported of the Kubernetes client's counters; on the engine's thread.
   void ExportCounters();
   std::map<std::pair<std::string, std::string>, double> exported_;

@@ -1,53 +1,20 @@
 #include "service/server.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <atomic>
-#include <cerrno>
 #include <cstdlib>
-#include <cstring>
-#include <filesystem>
 #include <utility>
 
 #include "base/log.h"
 #include "local/local_cluster.h"
+#include "service/data_folder.h"
 #include "service/engine.h"
 #include "service/routes.h"
 
 namespace voda {
 
 namespace {
-
-Status MakeFolder(const std::string& path) {
-  std::error_code error;
-  std::filesystem::create_directories(path, error);
-  if (error) {
-    return Error{fmt::format("--data {}: cannot be made: {}; name a folder that this user may write to", path,
-                             error.message())};
-  }
-  ::chmod(path.c_str(), 0700);  // it holds the token and what jobs print
-  if (::access(path.c_str(), W_OK) != 0) {
-    return Error{fmt::format("--data {}: cannot be written: {}; name another folder or mend its permissions",
-                             path, std::strerror(errno))};
-  }
-  return Ok{};
-}
-
-// For the CLI: where this data folder's server answers.
-Status WriteServerFile(const std::string& path, const std::string& url) {
-  const std::string temporary = path + ".new";
-  const int fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-  const std::string text = url + "\n";
-  const bool written = fd >= 0 && ::write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size());
-  if (fd >= 0) ::close(fd);
-  if (!written || ::rename(temporary.c_str(), path.c_str()) != 0) {
-    return Error{fmt::format("{} cannot be written: {}", path, std::strerror(errno))};
-  }
-  return Ok{};
-}
 
 std::string Bracketed(const std::string& address) {
   return address.find(':') == address.npos ? address : "[" + address + "]";
@@ -68,14 +35,15 @@ class ServerParts final : public Server {
   Status Start(ServerConfig config) {
     // 1. What must be ours before anything is changed.
     const bool tls = !config.tls_certificate.empty();
-    if (Status made = MakeFolder(config.data); !made) return made;
+    const bool shared = config.kubernetes.has_value();
+    if (Status made = PrepareDataFolder(config.data, shared); !made) return made;
     auto database = Database::Open(config.data + "/voda.db");
     if (!database) return database.error();
     database_ = std::move(*database);
     GateConfig gate;
     gate.no_auth = config.no_auth;
     gate.hosts = config.hosts;
-    if (!IsLoopback(config.address)) gate.hosts.push_back(Bracketed(config.address));
+    gate.hosts.push_back(Bracketed(config.address));
     gate.behind_proxy = config.behind_proxy;
     gate.tls = tls;
     if (config.kubernetes) {
@@ -87,7 +55,13 @@ class ServerParts final : public Server {
       gate.token = *token;
     }
     HttpConfig listen = HttpFor(config);
-    listen.on_head = [shared = Gate(gate)](const HttpRequest& request) { return shared.Check(request); };
+    metrics_ = std::make_unique<Metrics>(config.service.version);
+    refusals_ = std::make_unique<Refusals>(*metrics_);
+    listen.on_head = [this, shared = Gate(gate)](const HttpRequest& request) {
+      auto refused = shared.Check(request);
+      if (refused) refusals_->Note(request, refused->status, WallNow());
+      return refused;
+    };
     auto http = HttpServer::Listen(std::move(listen));
     if (!http) return http.error();
     http_ = std::move(*http);
@@ -98,7 +72,6 @@ class ServerParts final : public Server {
                        ports_[0]);
 
     // 2. The parts.
-    metrics_ = std::make_unique<Metrics>(config.service.version);
     EventHub::Config hub;
     hub.first_seq =
         static_cast<std::uint64_t>(WallNow() * 1e6);  // ascends over restarts without a record of it
@@ -118,7 +91,7 @@ class ServerParts final : public Server {
       routes.settings = kubernetes_->settings();
       routes.allowed = config.kubernetes->jobs.allowed;
     }
-    routes_ = std::make_unique<Routes>(routes, Gate(gate), *engine_, *metrics_);
+    routes_ = std::make_unique<Routes>(routes, Gate(gate), *engine_, *metrics_, *refusals_);
 
     // 3. The state of an earlier run, then answers. A replica that does not lead has none yet.
     if (!kubernetes_) {
@@ -152,7 +125,7 @@ class ServerParts final : public Server {
   // Jobs on this machine report on loopback, without TLS, with their own tokens; pods where they are told to.
   Status ListenForProgress(const ServerConfig& config) {
     const bool plain_loopback = config.tls_certificate.empty() && IsLoopback(config.address);
-    progress_url_ = fmt::format("http://127.0.0.1:{}", ports_[0]);
+    progress_url_ = fmt::format("http://{}:{}", Bracketed(config.address), ports_[0]);
     std::string address = "127.0.0.1";
     if (config.kubernetes) {
       address = config.progress_address;
@@ -160,13 +133,37 @@ class ServerParts final : public Server {
     } else if (plain_loopback) {
       return Ok{};
     }
+    auto kept = config.kubernetes ? Result<int>(config.progress_port) : KeptProgressPort();
+    if (!kept) return kept.error();
     HttpConfig listen;
-    listen.listeners = {{address, config.kubernetes ? config.progress_port : 0}};
+    listen.listeners = {{address, *kept}};
     auto second = HttpServer::Listen(listen);
+    if (!second && !config.kubernetes && *kept != 0) {
+      Log(LogLevel::kWarn, "another port takes progress reports; jobs that run already cannot report to it",
+          {{"port", *kept}, {"why", second.error().message}});
+      listen.listeners.front().port = 0;
+      second = HttpServer::Listen(listen);
+    }
     if (!second) return second.error();
     progress_http_ = std::move(*second);
-    progress_url_ = fmt::format("http://{}:{}", Bracketed(address), progress_http_->ports()[0]);
-    return Ok{};
+    const int port = progress_http_->ports()[0];
+    progress_url_ = fmt::format("http://{}:{}", Bracketed(address), port);
+    return config.kubernetes || port == *kept ? Ok{} : KeepProgressPort(port);
+  }
+
+  // It stands in the environment of the workers, which outlive this process: the next one takes it again.
+  static constexpr const char* kProgressPort = "progress_port";
+  Result<int> KeptProgressPort() {
+    const auto settings = database_->Settings();
+    if (!settings) return settings.error();
+    const auto at = settings->find(kProgressPort);
+    const int port = at == settings->end() ? 0 : std::atoi(at->second.c_str());
+    return port > 0 && port < 65536 ? port : 0;
+  }
+  Status KeepProgressPort(int port) {
+    if (Status begun = database_->Begin(); !begun) return begun;
+    database_->PutSetting(kProgressPort, std::to_string(port));
+    return database_->Commit();
   }
 
   template <class What>
@@ -281,6 +278,7 @@ class ServerParts final : public Server {
   std::vector<int> ports_;
   std::unique_ptr<Database> database_;
   std::unique_ptr<Metrics> metrics_;
+  std::unique_ptr<Refusals> refusals_;
   std::unique_ptr<EventHub> events_;
   std::unique_ptr<LocalCluster> local_;         // one of the two
   std::unique_ptr<KubernetesSide> kubernetes_;  //

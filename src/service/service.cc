@@ -89,13 +89,19 @@ void Service::Settle() {
   if (!writing_ && at_commit_.empty() && dirty_.empty() && pending_.empty()) return;
   const auto began = std::chrono::steady_clock::now();
   Database& database = Writing();
-  for (const std::int64_t id : dirty_) {
+  std::set<std::int64_t> due = dirty_;
+  if (!cluster_.KeepsJobs()) {
+    for (const auto& [id, asked] : asked_) due.insert(id);
+  }
+  for (const std::int64_t id : erasing_) due.erase(id);
+  for (const std::int64_t id : due) {
     if (const auto at = jobs_.find(id); at != jobs_.end() && id > 0) {
       if (const Lane* lane = FindLane(at->second.record.gpu_type)) Account(at->second, *lane);
-      database.UpdateJob(at->second.record);
+      database.UpdateJob(cluster_.KeepsJobs() ? at->second.record : WithAsked(at->second.record));
     }
   }
   for (const auto& write : pending_) write(database);
+  for (const std::int64_t id : erasing_) database.RemoveJob(id);  // after what was left to write of it
   const Status committed = database.Commit();
   writing_ = false;
   metrics_.Observe(Series::kStoreCommitDuration, {},
@@ -119,6 +125,8 @@ void Service::Settle() {
       pending_.erase(pending_.begin(), pending_.end() - static_cast<std::ptrdiff_t>(kPendingMax));
     }
   }
+  // Durable, or refused with all the others of the transaction.
+  if (!cluster_.KeepsJobs()) asked_.clear();
   // Continuations may write again: that is the next transaction.
   std::vector<AtCommit> then;
   then.swap(at_commit_);
@@ -143,16 +151,18 @@ void Service::Prune(double now) {
   for (const std::int64_t id : gone) dirty_.erase(id);
   OnCommit([this, gone = std::move(gone)](const std::optional<Refusal>& failed) {
     if (failed) return;
-    for (const std::int64_t id : gone) {
-      const auto at = jobs_.find(id);
-      if (at == jobs_.end()) continue;
-      // Another job may have the name by now.
-      const auto named = by_name_.find(at->second.record.name);
-      if (named != by_name_.end() && named->second == id) by_name_.erase(named);
-      jobs_.erase(at);
-      cluster_.EraseJob(id);
-    }
+    for (const std::int64_t id : gone) Drop(id);
   });
+}
+
+void Service::Drop(std::int64_t id) {
+  const auto at = jobs_.find(id);
+  if (at == jobs_.end()) return;
+  // Another job may have the name by now.
+  const auto named = by_name_.find(at->second.record.name);
+  if (named != by_name_.end() && named->second == id) by_name_.erase(named);
+  jobs_.erase(at);
+  cluster_.EraseJob(id);
 }
 
 }  // namespace voda

@@ -93,8 +93,10 @@ struct NodeEntry {
   bool kept = false;  // in the store: added through the API
 };
 
+// What a user asks of a job; what is not given stays as it is.
 struct Changes {
   std::optional<int> priority, min, num, max;
+  std::optional<bool> held, deleting;  // Hold and Delete; not for Change
 };
 
 class Service {
@@ -127,7 +129,10 @@ class Service {
               const Done& done);
   // What Submit would do, as the API answers it.
   Answer<std::string> DryRun(const std::vector<JobSpec>& specs, double now);
+  // Stops it. Where the cluster keeps jobs its object goes, also of one that has ended; the record stays.
   void Delete(const std::string& job, Done done);
+  // Removes one that has ended: its files, with checkpoints and logs, and its record.
+  void Erase(const std::string& job, Done done);
   void Hold(const std::string& job, bool held, Done done);
   void Change(const std::string& job, const Changes& changes, Done done);
   using NodeDone = std::function<void(std::optional<Refusal>)>;
@@ -205,6 +210,7 @@ class Service {
   void Touch(const JobEntry& job) { dirty_.insert(job.record.id); }
   void LookAtProgressFiles(double now);
   void Prune(double now);
+  void Drop(std::int64_t id);  // a job that the store does not keep any more
 
   // lanes.cc: schedulers and what follows from their events.
   Result<Lane*> LaneFor(const std::string& gpu_type);
@@ -233,9 +239,18 @@ class Service {
   void Insert(std::vector<JobRecord> records, std::vector<JobSpec> specs,
               const std::optional<Idempotency>& idempotency, double now, const Done& done);
   void Start(std::int64_t id, const JobRecord& record, JobSpec spec, double now);
+  void RefuseAfterCommit(const Refusal& refusal, NodeDone done);
   Job JobFor(const Lane& lane, const JobRecord& record, const JobSpec& spec) const;
+
+  // changes.cc: what users ask of jobs.
   Answer<JobEntry*> Active(const std::string& name);
-  void Write(const JobRecord& record, Done done, std::function<void(JobEntry&)> apply);
+  // As it will be when what was asked is durable.
+  JobRecord WithAsked(const JobRecord& record) const;
+  // True: the cluster still writes an earlier request about the job, and `again` is called after that.
+  bool WaitsForWrite(std::int64_t id, std::function<void()> again);
+  // Makes the changes durable and then carries them out: in the record, which was `before`, and by `then`.
+  using Then = std::function<void(JobEntry& job, const JobRecord& before)>;
+  void Write(const JobRecord& record, const Changes& changes, Done done, Then then);
 
   // estimates.cc
   void Learn(Lane& lane, JobEntry& job, const ProgressReport& report, const JobProgress::Outcome& outcome,
@@ -274,10 +289,15 @@ class Service {
   std::set<std::string> gone_early_;  // objects that were deleted while they were being taken in
   std::int64_t unstored_ = 0;         // ids below 0, of jobs that the store could not take
   std::map<std::string, NodeEntry> nodes_;
+  std::set<std::string> adding_, removing_;  // nodes, not durable yet
   std::map<std::string, std::string> settings_;
 
   bool writing_ = false;
   std::vector<AtCommit> at_commit_;
+  std::map<std::int64_t, Changes> asked_;  // of jobs, not durable yet
+  std::set<std::int64_t> erasing_;         // jobs, the same
+  // Jobs whose changes the cluster writes: who came meanwhile.
+  std::map<std::int64_t, std::vector<std::function<void()>>> remembering_;
   std::set<std::int64_t> dirty_;                         // jobs whose record is to be written
   std::vector<std::function<void(Database&)>> pending_;  // further writes that nobody waits for
   std::string store_error_;

@@ -27,7 +27,7 @@ class ObedientCluster final : public JobCluster {
     running.erase(name);
     forgotten.push_back(name);
   }
-  void EraseJob(std::int64_t) override {}
+  void EraseJob(std::int64_t id) override { erased.push_back(id); }
   Cluster& PortFor(const std::string& gpu_type) override {
     auto& port = ports_[gpu_type];
     if (!port) port = std::make_unique<Port>(*this, gpu_type);
@@ -37,6 +37,7 @@ class ObedientCluster final : public JobCluster {
 
   std::map<std::string, std::vector<std::string>> running;  // job -> node of each worker
   std::vector<std::string> forgotten;
+  std::vector<std::int64_t> erased;
   std::vector<std::pair<std::string, ActionId>> done;  // not yet reported
   int actions = 0;
 
@@ -148,6 +149,13 @@ class ServiceTest : public ::testing::Test {
     return refusal;
   }
 
+  // Of the transaction under way.
+  void BreakTheCommit() {
+    JobRecord nobody;
+    nobody.id = 1'000'000;
+    database_->UpdateJob(nobody);
+  }
+
   const JobRecord& Record(const std::string& name) { return service_->Find(name)->record; }
 
   double now_ = 1'700'000'000;
@@ -185,7 +193,35 @@ TEST_F(ServiceTest, AJobStartsGrowsAndEnds) {
   EXPECT_TRUE(Record(name).ended);
   EXPECT_NEAR(Record(name).waited + Record(name).ran, *Record(name).ended - Record(name).submitted, 1e-6);
   EXPECT_EQ(cluster_.forgotten, std::vector<std::string>{name});
-  EXPECT_EQ(Wait([&](auto done) { service_->Delete(name, done); })->status, 409);
+  EXPECT_EQ(Wait([&](auto done) { service_->Hold(name, true, done); })->status, 409);
+}
+
+TEST_F(ServiceTest, AnEndedJobIsErasedWithItsFiles) {
+  const std::string name = Submit(Yaml("a", 1, 4));
+  const std::int64_t id = Record(name).id;
+  EXPECT_EQ(Wait([&](auto then) { service_->Erase(name, then); })->status, 409) << "it runs";
+  service_->Deliver("cpu", JobCompleted{name}, now_ + 5);
+  Settle();
+  EXPECT_EQ(Wait([&](auto then) { service_->Delete(name, then); })->status, 409) << "its checkpoints stay";
+  int accepted = 0;
+  const auto done = [&](Answer<std::vector<std::int64_t>> ids) { accepted += ids.index() == 0 ? 1 : 0; };
+  service_->Erase(name, done);
+  BreakTheCommit();
+  service_->Step(now_);
+  EXPECT_EQ(accepted, 0);
+  ASSERT_NE(service_->Find(name), nullptr);
+  EXPECT_TRUE(cluster_.erased.empty());
+  service_->Erase(name, done);
+  service_->Erase(name, done);  // asked again before it was answered
+  service_->Notice({name, "cpu", JobNotice::Kind::kWorkerFailed, "late", 1}, now_);
+  Settle();
+  EXPECT_EQ(accepted, 2);
+  EXPECT_EQ(service_->store_error(), "");
+  EXPECT_EQ(service_->Find(name), nullptr);
+  EXPECT_EQ(cluster_.erased, std::vector<std::int64_t>{id});
+  EXPECT_EQ(Wait([&](auto then) { service_->Erase(name, then); })->status, 404);
+  Open({{"a", 4, "cpu", {}}});
+  EXPECT_EQ(service_->Find(name), nullptr);
 }
 
 TEST_F(ServiceTest, TheGpuTypeMustBeOneThereIs) {
@@ -258,6 +294,77 @@ TEST_F(ServiceTest, LimitsChangeWhileItRuns) {
   EXPECT_EQ(Wait([&](auto done) { service_->Change(name, changes, done); })->status, 400);
   EXPECT_EQ(Record(name).max, 2);
   EXPECT_EQ(Wait([&](auto done) { service_->Change("nobody", changes, done); })->status, 404);
+}
+
+TEST_F(ServiceTest, RequestsOfOneBatchAboutOneJobAllCount) {
+  const std::string name = Submit(Yaml("a", 1, 2));
+  int accepted = 0;
+  const auto done = [&](Answer<std::vector<std::int64_t>> ids) { accepted += ids.index() == 0 ? 1 : 0; };
+  Changes priority;
+  priority.priority = 5;
+  Changes max;
+  max.max = 3;
+  Changes min;
+  min.min = 3;  // holds with the other's max only
+  service_->Change(name, priority, done);
+  service_->Hold(name, true, done);
+  service_->Change(name, max, done);
+  service_->Change(name, min, done);
+  ProgressReport report;  // writes the job in the same transaction
+  EXPECT_FALSE(service_->Progress(name, Record(name).token, report, now_));
+  service_->Step(now_);
+  EXPECT_EQ(accepted, 4);
+  const auto check = [&](const JobRecord& record) {
+    EXPECT_EQ(record.priority, 5);
+    EXPECT_TRUE(record.held);
+    EXPECT_EQ(record.min, 3);
+    EXPECT_EQ(record.num, 3);
+    EXPECT_EQ(record.max, 3);
+    EXPECT_EQ(record.epoch, 1);
+  };
+  check(Record(name));
+  check(database_->Jobs({})->front());
+  Open({{"a", 4, "cpu", {}}});
+  check(Record(name));
+}
+
+TEST_F(ServiceTest, ADeletionIsNotUndoneByWhatComesWithIt) {
+  const std::string name = Submit(Yaml("a", 1, 2));
+  Changes changes;
+  changes.priority = 5;
+  std::optional<int> held;
+  service_->Delete(name, [](const Answer<std::vector<std::int64_t>>&) {});
+  service_->Change(name, changes, [](const Answer<std::vector<std::int64_t>>&) {});
+  service_->Hold(name, true, [&](Answer<std::vector<std::int64_t>> ids) { held = std::get<1>(ids).status; });
+  EXPECT_EQ(held, 409);  // it is being stopped
+  service_->Step(now_);
+  EXPECT_TRUE(database_->Jobs({})->front().deleting);
+  cluster_.running[name] = {"a"};
+  cluster_.done.clear();
+  Open({{"a", 4, "cpu", {}}});
+  EXPECT_EQ(Record(name).status, "Canceled");
+}
+
+TEST_F(ServiceTest, ChangesThatTheStoreRefusesLeaveNothing) {
+  const std::string name = Submit(Yaml("a", 1, 2));
+  Changes changes;
+  changes.priority = 5;
+  int refused = 0;
+  const auto done = [&](Answer<std::vector<std::int64_t>> ids) { refused += ids.index() == 1 ? 1 : 0; };
+  service_->Change(name, changes, done);
+  service_->Hold(name, true, done);
+  BreakTheCommit();
+  service_->Step(now_);
+  EXPECT_EQ(refused, 2);
+  Changes max;
+  max.max = 3;
+  EXPECT_FALSE(Wait([&](auto then) { service_->Change(name, max, then); }));
+  EXPECT_EQ(Record(name).priority, 0);
+  EXPECT_FALSE(Record(name).held);
+  Open({{"a", 4, "cpu", {}}});
+  EXPECT_EQ(Record(name).priority, 0);
+  EXPECT_FALSE(Record(name).held);
+  EXPECT_EQ(Record(name).max, 3);
 }
 
 TEST_F(ServiceTest, ARestartWritesNothingToTheCluster) {
@@ -352,6 +459,58 @@ TEST_F(ServiceTest, NodesComeAndGo) {
   service_->RemoveNode("n", [](const auto& answer) { EXPECT_FALSE(answer); });
   Settle();
   EXPECT_EQ(Record(name).status, "Waiting");
+}
+
+TEST_F(ServiceTest, ANodeIsAddedAndRemovedOnce) {
+  std::vector<int> answers;
+  const auto done = [&](const std::optional<Refusal>& refusal) {
+    answers.push_back(refusal ? refusal->status : 200);
+  };
+  service_->AddNode({"n", 2, "cpu", {}}, done);
+  service_->AddNode({"n", 3, "cpu", {}}, done);
+  EXPECT_TRUE(answers.empty());  // the first may still fail
+  Settle();
+  EXPECT_EQ(answers, (std::vector<int>{200, 409}));
+  EXPECT_NE(std::get<0>(service_->NodeJson("n")).find("\"gpus\":2"), std::string::npos);
+  answers.clear();
+  service_->RemoveNode("n", done);
+  service_->SetNodeState("n", "cordoned", done);
+  service_->RemoveNode("n", done);
+  Settle();
+  EXPECT_EQ(answers, (std::vector<int>{200, 404, 404}));
+  Open({{"a", 4, "cpu", {}}});
+  EXPECT_EQ(service_->NodeJson("n").index(), 1U);
+}
+
+TEST_F(ServiceTest, ANodeThatTheStoreRefusesMayBeAddedAgain) {
+  std::vector<int> answers;
+  const auto done = [&](const std::optional<Refusal>& refusal) {
+    answers.push_back(refusal ? refusal->status : 200);
+  };
+  service_->AddNode({"n", 2, "cpu", {}}, done);
+  service_->AddNode({"n", 3, "cpu", {}}, done);
+  BreakTheCommit();
+  Settle();
+  EXPECT_EQ(answers, (std::vector<int>{503, 503}));
+  service_->AddNode({"n", 2, "cpu", {}}, done);
+  Settle();
+  EXPECT_EQ(answers.back(), 200);
+}
+
+TEST_F(ServiceTest, ARestartReadsAllJobsThereAre) {
+  constexpr int kJobs = 100'002;
+  ASSERT_TRUE(database_->Begin());
+  JobRecord job;
+  job.gpu_type = "cpu";
+  job.status = "Completed";
+  job.ended = now_;
+  for (int i = 0; i < kJobs; ++i) {
+    job.name = "job-" + std::to_string(i);
+    ASSERT_GT(database_->InsertJob(job), 0);
+  }
+  ASSERT_TRUE(database_->Commit());
+  Open({{"a", 4, "cpu", {}}});
+  EXPECT_NE(service_->Find(job.name), nullptr);
 }
 
 TEST_F(ServiceTest, ProgressNeedsTheJobsOwnToken) {

@@ -139,6 +139,10 @@ class SqliteDatabase final : public Database {
     resized_.insert(job);
   }
 
+  void RemoveJob(std::int64_t job) override {
+    if (Writes()) Remove(job);
+  }
+
   void AddRound(const RoundRecord& round) override {
     Write(
         "INSERT INTO rounds (gpu_type, round, time, algorithm, cause, note, seconds, changes) VALUES "
@@ -363,6 +367,15 @@ class SqliteDatabase final : public Database {
     return std::optional<Record>(std::move(rows->front()));
   }
 
+  // How many sizes it had.
+  std::int64_t Remove(std::int64_t job) {
+    Write("DELETE FROM sizes WHERE job = ?", job);
+    const std::int64_t sizes = connection_->changed();
+    Write("DELETE FROM jobs WHERE id = ?", job);
+    resized_.erase(job);
+    return sizes;
+  }
+
   // Those that ended first go first.
   std::vector<std::int64_t> PruneJobs(const Retention& retention, double now) {
     const auto ended = connection_->Number(count_ended_);
@@ -390,10 +403,7 @@ class SqliteDatabase final : public Database {
     std::vector<std::int64_t> removed;
     for (const std::int64_t id : past) {
       if (failed_ || rows >= kPrunedRows) break;
-      Write("DELETE FROM sizes WHERE job = ?", id);
-      rows += connection_->changed() + 1;
-      Write("DELETE FROM jobs WHERE id = ?", id);
-      resized_.erase(id);
+      rows += Remove(id) + 1;
       removed.push_back(id);
     }
     std::sort(removed.begin(), removed.end());

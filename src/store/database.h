@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -90,7 +91,7 @@ struct JobFilter {
   std::vector<std::string> statuses;  // empty: all
   std::string gpu_type, category, name_prefix;
   std::int64_t after = 0;  // id
-  int limit = 100'000;
+  int limit = std::numeric_limits<int>::max();
   bool documents = true;  // false leaves JobRecord::document empty: for lists, as documents may be large
 };
 
@@ -122,6 +123,7 @@ class Database {
   virtual std::int64_t InsertJob(const JobRecord& job) = 0;
   virtual void UpdateJob(const JobRecord& job) = 0;  // all but document, token and name; it must exist
   virtual void RenameJob(std::int64_t job, const std::string& name) = 0;
+  virtual void RemoveJob(std::int64_t job) = 0;  // with its sizes; no error where there is none
   virtual void AddSize(std::int64_t job, const SizeRecord& size) = 0;
   virtual void AddRound(const RoundRecord& round) = 0;
   virtual void PutNode(const NodeRecord& node) = 0;

@@ -1,15 +1,35 @@
 """The API of a running `voda up`: every route, who may, and what is refused."""
 import json
 import os
+import re
+import shutil
 import socket
+import ssl
 import stat
 import subprocess
+import tempfile
 import threading
 import unittest
 
 import live
 
 SLEEP = ["sleep", "300"]
+NVML = r'''
+#include <stdint.h>
+#include <string.h>
+int nvmlInit_v2(void) { return 0; }
+int nvmlShutdown(void) { return 0; }
+int nvmlDeviceGetCount_v2(unsigned* count) { *count = 2; return 0; }
+int nvmlDeviceGetHandleByIndex_v2(unsigned index, void** device) { *device = (void*)(uintptr_t)(index + 1); return 0; }
+int nvmlDeviceGetName(void* device, char* name, unsigned size) { strncpy(name, "Fake", size); return 0; }
+int nvmlDeviceGetMemoryInfo(void* device, unsigned long long memory[3]) {
+  memory[0] = 1000;
+  memory[2] = 399 + (uintptr_t)device;
+  return 0;
+}
+int nvmlDeviceGetUtilizationRates(void* device, unsigned rates[2]) { rates[0] = 25; return 0; }
+const char* nvmlErrorString(int code) { return "fine"; }
+'''
 
 
 class ApiTest(live.LiveTest):
@@ -56,6 +76,23 @@ class ApiTest(live.LiveTest):
         self.refused(403, "POST", "/api/v1/jobs", live.job("x", SLEEP), headers={"Origin": "null"})
         self.assertFalse([job for job in self.up.jobs().values() if not job["ended"]])
 
+    def test_refusals_are_counted_and_told_but_fill_no_disk(self):
+        def refused():
+            text = self.up.ask("GET", "/metrics", raw=True)
+            found = re.search(r'^voda_http_requests_total\{route="refused",method="PATCH",code="401"\} (\d+)$', text, re.M)
+            return int(found[1]) if found else 0
+        before = refused()
+        with open(self.up.log) as log:
+            lines = len(log.readlines())
+        for _ in range(50):
+            self.refused(401, "PATCH", "/api/v1/jobs/x", {}, token="wrong")
+        self.assertEqual(refused(), before + 50)
+        with open(self.up.log) as log:
+            told = [line for line in log.readlines()[lines:] if "request refused" in line]
+        self.assertLessEqual(1, len(told))
+        self.assertLessEqual(len(told), 20)
+        self.assertIn("method=PATCH path=/api/v1/jobs/x", told[0])
+
     def test_no_auth_is_for_loopback_only(self):
         for flags, text in ((["--listen", "0.0.0.0:0", "--no-auth"], "loopback"),
                             (["--listen", "0.0.0.0:0"], "--tls-cert")):
@@ -83,8 +120,14 @@ class ApiTest(live.LiveTest):
         live.wait_for(lambda: self.up.job(name)["workers"] == 2, 60, "the start")
         self.up.ask("DELETE", f"/api/v1/jobs/{name}")
         live.wait_for(lambda: self.up.job(name)["status"] == "Canceled", 60, "the end")
-        self.assertIn("has ended", self.refused(409, "DELETE", f"/api/v1/jobs/{name}"))
         self.assertIn("has ended", self.refused(409, "PATCH", f"/api/v1/jobs/{name}", {"priority": 1}))
+        folder = os.path.join(self.up.folder, "jobs", str(job["id"]))
+        self.assertTrue(os.path.isdir(folder))
+        self.assertIn("--erase", self.refused(409, "DELETE", f"/api/v1/jobs/{name}"))
+        self.assertEqual(self.up.ask("DELETE", f"/api/v1/jobs/{name}?erase=true")["status"], "Canceled")
+        self.refused(404, "GET", f"/api/v1/jobs/{name}")
+        live.wait_for(lambda: not os.path.exists(folder), 30, "its files to be gone")
+        self.refused(404, "DELETE", f"/api/v1/jobs/{name}?erase=true")
 
     def test_refusals_name_field_value_and_fix(self):
         bad = live.job("bad", SLEEP).replace("replicas: 1", "replicas: none")
@@ -147,6 +190,37 @@ class ApiTest(live.LiveTest):
         self.assertGreater(why["expected_start"], self.up.ask("GET", "/api/v1/info")["now"])
         self.assertIn("wait", why["text"])
         self.assertIn(first, self.up.cli("explain", second).stdout)
+
+    def test_logs_are_whole(self):
+        lines = 1_500_000
+        [name] = self.up.submit(live.job("talker", ["seq", str(lines)], 1, 2))
+        self.up.wait(name, "Completed")
+        path = f"/api/v1/jobs/{name}/logs"
+        whole = "".join(f"{i}\n" for i in range(1, lines + 1))
+        self.assertGreater(len(whole), 9 << 20)
+        self.assertTrue(self.up.ask("GET", path, raw=True) == whole)
+        self.assertTrue(self.up.cli("logs", name).stdout == whole)
+        self.assertTrue(self.up.cli("logs", "-f", name).stdout == whole)
+        tail = self.up.ask("GET", path + "?tail=1400000", raw=True)
+        self.assertTrue(tail == whole[whole.index("\n100001\n") + 1:])
+        self.assertEqual(self.up.ask("GET", path + "?tail=2", raw=True), f"{lines - 1}\n{lines}\n")
+
+    def test_logs_of_workers_that_never_were(self):
+        [name] = self.up.submit(live.job("one", ["echo", "hello"]))
+        self.up.wait(name, "Completed")
+        self.assertIn("worker 0 only", self.refused(404, "GET", f"/api/v1/jobs/{name}/logs?worker=9"))
+        self.refused(404, "GET", f"/api/v1/jobs/{name}/logs?worker=1&follow=true")
+        done = self.up.cli("logs", "--worker", "9", name, check=False)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("no worker 9", done.stderr)
+        [busy] = self.up.submit(live.job("busy", SLEEP, 4))
+        [elastic] = self.up.submit(live.job("elastic", SLEEP, 1, 3))
+        self.assertEqual(self.up.ask("GET", f"/api/v1/jobs/{elastic}/logs?worker=2", raw=True), "")
+        self.assertIn("from 0 to 2", self.refused(404, "GET", f"/api/v1/jobs/{elastic}/logs?worker=3"))
+        self.up.ask("DELETE", f"/api/v1/jobs/{elastic}")
+        live.wait_for(lambda: self.up.job(elastic)["ended"], 60, "the end")
+        self.assertIn("never started", self.refused(404, "GET", f"/api/v1/jobs/{elastic}/logs?worker=2"))
+        self.assertEqual(self.up.job(busy)["failures"], 0)
 
     # ---- the reference's routes
 
@@ -219,21 +293,28 @@ class ApiTest(live.LiveTest):
         self.up.wait(name, "Completed")
         info = self.up.ask("GET", "/api/v1/info")
         self.assertEqual(info["cluster"], "local")
+        go = os.path.join(self.up.folder, "go")
         with socket.create_connection(("127.0.0.1", int(self.up.url.rpartition(":")[2]))) as connection:
-            [later] = self.up.submit(live.job("stream", ["sh", "-c", "sleep 2"]))
+            [later] = self.up.submit(live.job("stream", ["sh", "-c", f"while [ ! -e {go} ]; do sleep 0.1; done"]))
             connection.sendall(f"GET /api/v1/events?job={later} HTTP/1.1\r\nHost: localhost\r\n"
                                f"Authorization: Bearer {self.up.token}\r\n\r\n".encode())
             connection.settimeout(60)
             text = b""
-            while b"job.completed" not in text:
-                piece = connection.recv(65536)
-                self.assertTrue(piece, text)
-                text += piece
+            while b"\r\n\r\n" not in text:
+                text += self.piece(connection, text)
+            open(go, "w").close()  # it follows, and the job may end
+            while b"\n\n" not in text.partition(b"job.completed")[2]:
+                text += self.piece(connection, text)
         self.assertIn(b"text/event-stream", text)
         data = [json.loads(line[6:]) for line in text.split(b"\n") if line.startswith(b"data: ")]
         self.assertEqual({event["job"] for event in data}, {later})
         sequence = [event["seq"] for event in data]
         self.assertEqual(sequence, sorted(sequence))
+
+    def piece(self, connection, before):
+        piece = connection.recv(65536)
+        self.assertTrue(piece, before)
+        return piece
 
     def test_metrics_please_promtool(self):
         text = self.up.ask("GET", "/metrics", raw=True)
@@ -259,6 +340,25 @@ class ApiTest(live.LiveTest):
             with self.assertRaises(live.HttpError) as caught:
                 up.ask("POST", path, {}, port=port)
             self.assertIn(caught.exception.status, (404, 405))
+
+    def test_metrics_of_gpus(self):
+        # A machine with two GPUs, for all that Voda can see.
+        folder = tempfile.mkdtemp(prefix="voda-nvml-")
+        self.addCleanup(shutil.rmtree, folder)
+        with open(os.path.join(folder, "nvml.c"), "w") as file:
+            file.write(NVML)
+        subprocess.run(["cc", "-shared", "-fPIC", "-o", os.path.join(folder, "libnvidia-ml.so.1"), file.name],
+                       check=True)
+        up = self.voda(environment={**os.environ, "LD_LIBRARY_PATH": folder}).start()
+        [node] = up.ask("GET", "/api/v1/nodes")["nodes"]
+        self.assertEqual((node["gpu_type"], node["gpus"]), ("fake", 2))
+        text = up.ask("GET", "/metrics", raw=True)
+        self.promtool(text)
+        for device in (0, 1):
+            labels = f'{{node="{node["name"]}",device="{device}"}}'
+            self.assertIn(f"voda_gpu_memory_bytes{labels} 1000\n", text)
+            self.assertIn(f"voda_gpu_memory_used_bytes{labels} {400 + device}\n", text)
+            self.assertIn(f"voda_gpu_utilization_ratio{labels} 0.25\n", text)
 
     def promtool(self, text):
         checked = subprocess.run(["promtool", "check", "metrics"], input=text, text=True, capture_output=True, timeout=60)
@@ -295,6 +395,85 @@ class ApiTest(live.LiveTest):
         [name] = self.up.submit(live.job("csv", ["sh", "-c", script]))
         live.wait_for(lambda: (self.up.job(name)["progress"] or {"epoch": 0})["epoch"] == 2, 60, "rows to be read")
         self.assertEqual(self.up.job(name)["progress"]["loss"], 0.8)
+
+
+REPORTS = ("import os, time, urllib.request as u\n"
+           "for epoch in range(10000):\n"
+           "  r = u.Request(os.environ['VODA_PROGRESS_URL'], data=b'{\"epoch\": %d}' % epoch, method='POST')\n"
+           "  r.add_header('Authorization', 'Bearer ' + os.environ['VODA_PROGRESS_TOKEN'])\n"
+           "  while True:\n"
+           "    try: print(epoch, u.urlopen(r, timeout=10).status, flush=True); break\n"
+           "    except Exception as e: print(epoch, e, flush=True); time.sleep(0.1)\n"
+           "  time.sleep(0.1)\n")
+
+
+class AddressTest(live.LiveTest):
+    """Where Voda listens, and who reaches it there: the command line, and jobs that report."""
+
+    def certificate(self, folder, name="127.0.0.1"):
+        pair = os.path.join(folder, "cert.pem"), os.path.join(folder, "key.pem")
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1",
+                        "-nodes", "-keyout", pair[1], "-out", pair[0], "-days", "2", "-subj", "/CN=voda",
+                        "-addext", f"subjectAltName=IP:{name}"], check=True, capture_output=True)
+        return pair
+
+    def tls(self):
+        up = self.voda("--slots", "1", "--rate-limit", "0s")
+        certificate, key = self.certificate(up.folder)
+        up.flags += ["--tls-cert", certificate, "--tls-key", key]
+        # Python and the command line read the one and the other.
+        for variable in ("SSL_CERT_FILE", "VODA_CA_FILE"):
+            os.environ[variable] = certificate
+            self.addCleanup(os.environ.pop, variable)
+        return up.start()
+
+    def epoch(self, up, name):
+        return (up.job(name)["progress"] or {"epoch": 0})["epoch"]
+
+    def reports(self, up, more_than=0):
+        [name] = [job for job in up.jobs()] or up.submit(live.job("report", [live.PYTHON, "-c", REPORTS]))
+        live.wait_for(lambda: self.epoch(up, name) > more_than, 60,
+                      lambda: up.ask("GET", f"/api/v1/jobs/{name}/logs?tail=3", raw=True) + up.tail())
+        return self.epoch(up, name)
+
+    def test_jobs_report_to_the_next_run_behind_tls(self):
+        up = self.tls()
+        self.assertTrue(up.url.startswith("https://"), up.url)
+        before = self.reports(up)
+        up.kill()
+        up.start()
+        self.reports(up, before + 1)
+        self.assertIn("report", up.cli("get", "jobs").stdout)
+
+    def test_a_renewed_certificate_is_taken_up(self):
+        up = self.tls()
+        first = open(up.flags[-3]).read()
+        port = int(up.url.rpartition(":")[2])
+        self.assertEqual(ssl.get_server_certificate(("127.0.0.1", port)), first)
+        self.certificate(up.folder)
+        second = open(up.flags[-3]).read()
+        self.assertNotEqual(first, second)
+        live.wait_for(lambda: ssl.get_server_certificate(("127.0.0.1", port)) == second, 30, lambda: up.tail())
+        self.assertEqual(up.ask("GET", "/readyz", raw=True), "ok\n")
+
+    def test_a_progress_port_that_is_taken_is_told(self):
+        up = self.tls()
+        self.reports(up)
+        [url] = {env["VODA_PROGRESS_URL"] for _, env in live.environments()
+                 if env.get("VODA_JOB_DIR", "").startswith(up.folder)}
+        port = int(url.split(":")[2].partition("/")[0])
+        up.kill()
+        with socket.create_server(("127.0.0.1", port)):
+            up.start()
+        self.assertRegex(up.tail(), f"another port takes progress reports.*port={port}")
+        self.assertEqual(up.ask("GET", "/readyz", raw=True), "ok\n")
+
+    def test_every_loopback_address_is_its_own_name(self):
+        for address in ("127.0.0.2", "[::1]"):
+            up = self.voda("--slots", "1", "--rate-limit", "0s", listen=f"{address}:0").start()
+            self.assertIn(f"http://{address}:", up.url)
+            self.assertEqual(up.cli("get", "jobs").returncode, 0)
+            self.reports(up)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 import os
 import signal
 import socket
+import stat
 import subprocess
 import time
 import unittest
@@ -67,6 +68,25 @@ class StartTest(live.LiveTest):
         self.assertEqual(code, 1, text)
         self.assertIn("chmod", text)
 
+    def test_a_folder_that_others_write_to_is_left_alone(self):
+        folder = os.path.join(self.voda().folder, "everybodys")
+        os.mkdir(folder)
+        for mode, fix in ((0o1777, folder + "/voda"), (0o770, "chmod go-w " + folder)):
+            os.chmod(folder, mode)
+            code, text = up_fails(folder)
+            self.assertEqual(code, 1, text)
+            self.assertIn("other users may write to it", text)
+            self.assertIn(fix, text)
+            self.assertEqual((stat.S_IMODE(os.stat(folder).st_mode), os.listdir(folder)), (mode, []))
+        os.chmod(folder, 0o755)
+        voda = self.voda("--rate-limit", "0s", folder=folder).start()
+        self.assertEqual(stat.S_IMODE(os.stat(folder).st_mode), 0o755)
+        [name] = voda.submit(live.job("x", ["true"]))
+        voda.wait(name, "Completed")
+        for entry in os.scandir(folder):
+            if entry.name != "up.log":  # the test's
+                self.assertEqual(stat.S_IMODE(entry.stat().st_mode) & 0o077, 0, entry.name)
+
     def test_flags_that_cannot_be(self):
         folder = self.voda().folder
         for flags, expected in ((["--nodes", "a"], "NAME:SLOTS"), (["--nodes", "a:2,a:2"], "twice"),
@@ -80,7 +100,7 @@ class StartTest(live.LiveTest):
 class DiskTest(live.LiveTest):
     def test_a_full_disk_refuses_and_recovers(self):
         voda = self.voda("--slots", "2", "--rate-limit", "0s")
-        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", voda.folder], check=True)
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m,mode=700", "tmpfs", voda.folder], check=True)
         try:
             voda.start()
             [before] = voda.submit(live.job("before", ["sleep", "300"]))
@@ -111,7 +131,10 @@ class DiskTest(live.LiveTest):
         finally:
             voda.stop()
             for pid in live.processes_of(voda.folder):
-                os.kill(pid, signal.SIGKILL)
+                try:
+                    os.kill(pid, signal.SIGKILL)
+                except ProcessLookupError:
+                    pass
             live.wait_for(lambda: not live.processes_of(voda.folder), 30, "processes to end")
             subprocess.run(["umount", voda.folder], check=True)
 
@@ -207,8 +230,8 @@ class WorkerTest(live.LiveTest):
     def test_a_worker_killed_by_hand_is_started_again(self):
         [name] = self.up.submit(live.job("victim", ["sh", "-c", "exec sleep 300"]))
         self.up.wait(name, "Running")
-        time.sleep(1)
-        victims = [pid for pid, env in live.environments() if env.get("JOB_NAME") == name]
+        victims = live.wait_for(lambda: [pid for pid, env in live.environments() if env.get("JOB_NAME") == name], 60,
+                                "the worker")
         for pid in victims:
             os.kill(pid, signal.SIGKILL)
         live.wait_for(lambda: self.up.job(name)["starts"] == 2 and self.up.job(name)["status"] == "Running", 60,

@@ -1,0 +1,19 @@
+// The folder of --data: ours alone, because it holds the token and what jobs print. Everything in it is made
+// for the owner only, so others may look at its list; they must not be able to put files in the place of
+// ours.
+#pragma once
+
+#include <string>
+
+#include "base/result.h"
+
+namespace voda {
+
+// Makes the folder, mode 0700, where there is none; one that is there keeps its mode. An error where others
+// may write to it (but on `shared` volumes, whose modes are not ours to choose), or we may not.
+Status PrepareDataFolder(const std::string& path, bool shared);
+
+// For the CLI: where this data folder's server answers.
+Status WriteServerFile(const std::string& path, const std::string& url);
+
+}  // namespace voda
