@@ -24,6 +24,11 @@ constexpr std::size_t kBatchBytes = std::size_t{1} << 18;
 constexpr std::size_t kInlineBody = 8192;  // smaller ones are copied behind the head
 constexpr double kLingerSeconds = 2;
 
+HttpClock::time_point After(double seconds) {
+  return HttpClock::now() +
+         std::chrono::duration_cast<HttpClock::duration>(std::chrono::duration<double>(seconds));
+}
+
 class SessionStream : public HttpStream {
  public:
   explicit SessionStream(std::shared_ptr<HttpSession> session) : session_(std::move(session)) {}
@@ -189,8 +194,7 @@ void HttpSession::Expire(HttpClock::time_point now) {
 }
 
 void HttpSession::SetDeadline(double seconds) {
-  deadline_ = HttpClock::now() +
-              std::chrono::duration_cast<HttpClock::duration>(std::chrono::duration<double>(seconds));
+  deadline_ = After(seconds);
 }
 
 void HttpSession::OnHandshake(bool ok) {
@@ -505,8 +509,15 @@ void HttpSession::Pump() {
 
 void HttpSession::StartWrite(Then then) {
   then_ = then;
+  double bytes = 0;
+  for (const Piece& piece : out_) bytes += static_cast<double>(piece.view().size());
+  write_deadline_ = After(all_->config.write_seconds + bytes / all_->config.write_rate);
+  WriteOn();
+}
+
+void HttpSession::WriteOn() {
   writing_ = true;
-  if (then != Then::kReadOn) SetDeadline(all_->config.write_seconds);
+  if (then_ != Then::kReadOn) deadline_ = std::min(After(all_->config.write_seconds), write_deadline_);
   views_.clear();
   for (std::size_t i = out_piece_; i < out_.size(); ++i) {
     views_.push_back(i == out_piece_ ? out_[i].view().substr(out_offset_) : out_[i].view());
@@ -532,7 +543,7 @@ void HttpSession::OnWrite(bool ok, std::size_t size) {
     ++out_piece_;
     out_offset_ = 0;
   }
-  if (out_piece_ < out_.size()) return StartWrite(then_);
+  if (out_piece_ < out_.size()) return WriteOn();
   out_.clear();
   out_piece_ = out_offset_ = 0;
   if (const std::size_t sent = std::exchange(batch_counted_, 0); sent > 0) {

@@ -137,6 +137,7 @@ class HttpSession : public std::enable_shared_from_this<HttpSession> {
   void StartStream(const HttpResponse& head);
   void Pump();
   void StartWrite(Then then);
+  void WriteOn();
   void Linger();
   void EndRequest();
   void SetDeadline(double seconds);
@@ -169,6 +170,7 @@ class HttpSession : public std::enable_shared_from_this<HttpSession> {
   std::size_t out_offset_ = 0;
   bool writing_ = false;
   Then then_ = Then::kNextRequest;
+  HttpClock::time_point write_deadline_;  // for all that is in `out_`, however it comes along
   std::size_t batch_counted_ = 0;
 
   std::atomic<bool> closed_ = false;

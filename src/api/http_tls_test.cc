@@ -194,13 +194,16 @@ TEST_F(HttpTls, RefusesTooMuchWhileItStillComes) {
 }
 
 TEST_F(HttpTls, OldVersionsAndPlainTextAreRefused) {
+  const auto patient = Serve(Config(), Echo);
+  const int its_port = patient->ports().front();
+  EXPECT_FALSE(TlsClient(its_port, folder_ + "/a.pem", TLS1_1_VERSION).connected());
+  EXPECT_TRUE(TlsClient(its_port, folder_ + "/a.pem", TLS1_2_VERSION).connected());
+  EXPECT_FALSE(TlsClient(its_port, folder_ + "/b.pem").connected());  // the client does not know this one
+  EXPECT_TRUE(Eventually([&] { return patient->open_connections() == 0; }));
   HttpConfig config = Config();
   config.read_seconds = 0.3;
   const auto server = Serve(config, Echo);
   const int port = server->ports().front();
-  EXPECT_FALSE(TlsClient(port, folder_ + "/a.pem", TLS1_1_VERSION).connected());
-  EXPECT_TRUE(TlsClient(port, folder_ + "/a.pem", TLS1_2_VERSION).connected());
-  EXPECT_FALSE(TlsClient(port, folder_ + "/b.pem").connected());  // the client does not know this one
   RawClient plain(port);
   ASSERT_TRUE(plain.Write(Get("/")));
   EXPECT_EQ(plain.ReadAll().find("HTTP/"), std::string::npos);
@@ -220,6 +223,32 @@ TEST_F(HttpTls, GoesAtOnceWhateverIsOpen) {
   ASSERT_TRUE(Eventually([&] { return server->open_connections() == 2; }));
   server.reset();
   EXPECT_EQ(half.ReadAll(), "");
+}
+
+TEST_F(HttpTls, RenewedFilesAreUsedAndBrokenOnesAreNot) {
+  const auto put = [](const std::string& from, const std::string& to) {
+    std::filesystem::copy_file(folder_ + "/" + from, folder_ + "/new");
+    std::filesystem::rename(folder_ + "/new", folder_ + "/" + to);
+  };
+  put("a.pem", "live.pem");
+  put("a.key", "live.key");
+  HttpConfig config = Config("live.pem", "live.key");
+  config.tls_look_seconds = 0;
+  const auto server = Serve(config, Echo);
+  const int port = server->ports().front();
+  TlsClient old(port, folder_ + "/a.pem");
+  ASSERT_TRUE(old.connected());
+  put("b.pem", "live.pem");  // its key is still to come
+  EXPECT_TRUE(TlsClient(port, folder_ + "/a.pem").connected());
+  put("rubbish", "live.key");
+  EXPECT_TRUE(TlsClient(port, folder_ + "/a.pem").connected());
+  std::filesystem::remove(folder_ + "/live.key");
+  EXPECT_TRUE(TlsClient(port, folder_ + "/a.pem").connected());
+  put("b.key", "live.key");
+  EXPECT_TRUE(TlsClient(port, folder_ + "/b.pem").connected());
+  EXPECT_FALSE(TlsClient(port, folder_ + "/a.pem").connected());
+  ASSERT_TRUE(old.Write(Get("/x")));  // goes on with what it has
+  EXPECT_TRUE(old.ReadUntil("\r\n\r\n/x"));
 }
 
 TEST_F(HttpTls, SaysWhatIsWrongWithTheFiles) {

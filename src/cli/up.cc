@@ -4,12 +4,9 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <charconv>
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
-#include <optional>
-#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -19,6 +16,7 @@
 #include "cli/duration.h"
 #include "cli/kubernetes_args.h"
 #include "cli/policy_args.h"
+#include "cli/up_args.h"
 #include "client/config.h"
 #include "local/gpus.h"
 #include "placement/place.h"
@@ -41,9 +39,7 @@ Examples:
 
 struct Flags {
   std::string data;
-  int slots = 0;
-  std::string nodes;
-  std::string gpu_type;
+  NodeFlags nodes;
   PolicyArgs policy;
   std::string placement{Name(CoreConfig{}.placement)};
   std::string rate_limit = "30s", min_runtime = "0s", cooldown = "0s";
@@ -70,100 +66,24 @@ T Need(Result<T> result, const char* flag) {
   return std::move(*result);
 }
 
-// "127.0.0.1", "127.0.0.1:8000", "[::1]:8000", ":8000"
-void ParseListen(const char* flag, const std::string& text, std::string& address, int& port) {
-  std::string_view host = text;
-  std::optional<std::string_view> after;
-  if (!host.empty() && host.front() == '[') {
-    const auto close = host.find(']');
-    if (close == host.npos)
-      Refuse(fmt::format("{} {}: the bracket is not closed; write [::1]:55587", flag, text));
-    if (close + 1 < host.size()) after = host.substr(close + 2);
-    host = host.substr(1, close - 1);
-  } else if (const auto colon = host.rfind(':'); colon != host.npos) {
-    after = host.substr(colon + 1);
-    host = host.substr(0, colon);
-  }
-  if (!host.empty()) address = std::string(host);
-  if (!after) return;
-  const auto [end, error] = std::from_chars(after->data(), after->data() + after->size(), port);
-  if (error != std::errc() || end != after->data() + after->size() || port < 0 || port > 65533) {
-    Refuse(fmt::format("{} {}: \"{}\" is not a port from 0 to 65533", flag, text, *after));
-  }
+void TakeListen(const char* flag, const std::string& text, std::string& address, int& port) {
+  const auto listen = ParseListen(text);
+  if (!listen) Refuse(fmt::format("{} {}", flag, listen.error().message));
+  if (!listen->host.empty()) address = listen->host;
+  if (listen->port >= 0) port = listen->port;
 }
 
-// "a:4,b:4:v100": name, slots, and a GPU type where it differs.
-std::vector<DeclaredNode> ParseNodes(const std::string& text, const std::string& gpu_type) {
-  std::vector<DeclaredNode> nodes;
-  std::set<std::string> names;
-  std::string_view rest = text;
-  while (!rest.empty()) {
-    const std::string one(rest.substr(0, rest.find(',')));
-    rest.remove_prefix(std::min(rest.size(), one.size() + 1));
-    const auto first = one.find(':');
-    const auto second = first == one.npos ? one.npos : one.find(':', first + 1);
-    DeclaredNode node;
-    node.name = one.substr(0, first);
-    const std::string count = first == one.npos ? "" : one.substr(first + 1, second - first - 1);
-    node.gpu_type = second == one.npos ? gpu_type : one.substr(second + 1);
-    const auto [end, error] = std::from_chars(count.data(), count.data() + count.size(), node.gpus);
-    const bool valid = std::all_of(node.name.begin(), node.name.end(), [](char c) {
-      return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-' || c == '.' || c == '_';
-    });
-    if (node.name.empty() || !valid || error != std::errc() || end != count.data() + count.size() ||
-        node.gpus < 1 || node.gpus > 1024 || node.gpu_type.empty()) {
-      Refuse(fmt::format(
-          "--nodes: \"{}\" is not NAME:SLOTS or NAME:SLOTS:TYPE with 1 to 1024 slots, such as a:4 or "
-          "b:4:v100",
-          one));
-    }
-    if (!names.insert(node.name).second) Refuse(fmt::format("--nodes: {} is named twice", node.name));
-    nodes.push_back(std::move(node));
-  }
-  return nodes;
-}
-
-std::vector<DeclaredNode> FindNodes(const Flags& flags, std::string& note) {
-  auto found = FindGpus();
-  if (!found)
-    Refuse(fmt::format("looking for GPUs: {}; mend the driver, or give --slots", found.error().message),
-           kExitError);
-  const std::vector<GpuInfo>& gpus = *found;
-  const std::string type = !flags.gpu_type.empty() ? flags.gpu_type
-                           : gpus.empty()          ? "cpu"
-                                                   : gpus.front().type;
-  if (!flags.nodes.empty()) {
-    auto nodes = ParseNodes(flags.nodes, type);
-    std::size_t total = 0;
-    for (const DeclaredNode& node : nodes) total += static_cast<std::size_t>(node.gpus);
-    note = fmt::format("{} declared nodes with {} slots", nodes.size(), total);
-    if (!gpus.empty() && total <= gpus.size()) {
-      std::size_t next = 0;
-      for (DeclaredNode& node : nodes) {
-        for (int i = 0; i < node.gpus; ++i) node.devices.push_back(gpus[next++].index);
-      }
-      note += fmt::format(", one GPU each of the {} of this machine", gpus.size());
-    }
-    return nodes;
-  }
+std::vector<DeclaredNode> FindNodes(const NodeFlags& flags, std::string& note) {
   std::string host(256, '\0');
   ::gethostname(host.data(), host.size() - 1);
   host = host.c_str();
-  const auto dot = host.find('.');
-  DeclaredNode node{host.substr(0, dot).empty() ? "local" : host.substr(0, dot), 0, type, {}};
-  if (flags.slots > 0) {
-    node.gpus = flags.slots;
-    note = fmt::format("{} slots, as --slots says", node.gpus);
-  } else if (!gpus.empty()) {
-    node.gpus = static_cast<int>(gpus.size());
-    for (const GpuInfo& gpu : gpus) node.devices.push_back(gpu.index);
-    note = fmt::format("{} NVIDIA GPU{} found ({})", gpus.size(), gpus.size() == 1 ? "" : "s",
-                       gpus.front().name);
-  } else {
-    node.gpus = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
-    note = fmt::format("no NVIDIA GPU found: {} slots, one for each core", node.gpus);
-  }
-  return {node};
+  const auto found = FindGpus();
+  auto offered = OfferNodes(flags, found, host.substr(0, host.find('.')),
+                            static_cast<int>(std::max(1U, std::thread::hardware_concurrency())));
+  if (!offered) Refuse(offered.error().message, found ? kExitBadInput : kExitError);
+  if (!offered->warning.empty()) Log(LogLevel::kWarn, "nodes", {{"note", offered->warning}});
+  note = offered->note;
+  return offered->nodes;
 }
 
 ServerConfig ConfigFrom(const Flags& flags, std::string& note) {
@@ -178,7 +98,7 @@ ServerConfig ConfigFrom(const Flags& flags, std::string& note) {
   if (!std::filesystem::is_directory(config.working_dir)) {
     Refuse(fmt::format("--workdir {}: there is no such folder", config.working_dir));
   }
-  ParseListen("--listen", flags.listen, config.address, config.port);
+  TakeListen("--listen", flags.listen, config.address, config.port);
   if (config.address == "localhost") config.address = "127.0.0.1";
   config.tls_certificate = flags.tls_certificate;
   config.tls_key = flags.tls_key;
@@ -211,11 +131,11 @@ ServerConfig ConfigFrom(const Flags& flags, std::string& note) {
     config.kubernetes->version = VODA_VERSION;
     config.service.csv_folder = flags.kubernetes.metrics_dir;
     if (!flags.kubernetes.progress_listen.empty())
-      ParseListen("--progress-listen", flags.kubernetes.progress_listen, config.progress_address,
-                  config.progress_port);
+      TakeListen("--progress-listen", flags.kubernetes.progress_listen, config.progress_address,
+                 config.progress_port);
     note = "those of the cluster with the label vodascheduler/accelerator";
   } else {
-    config.service.nodes = FindNodes(flags, note);
+    config.service.nodes = FindNodes(flags.nodes, note);
   }
   config.service.algorithm = flags.policy.algorithm;
   config.service.options = Need(ParsePolicyOptions(flags.policy.options), "--option");
@@ -286,12 +206,15 @@ void AddUp(CLI::App& app) {
   command->add_option("--data", flags->data, "folder for the store, the token, logs and job folders")
       ->type_name("DIR")
       ->envname("VODA_HOME");
-  auto* slots = command->add_option("--slots", flags->slots, "workers that may run at a time, on one node")
+  auto* slots = command
+                    ->add_option("--slots", flags->nodes.slots,
+                                 "workers that may run at a time, on one node; GPUs where there are as many")
                     ->check(CLI::Range(1, 1024));
-  command->add_option("--nodes", flags->nodes, "several nodes on this machine: NAME:SLOTS[:TYPE],…")
+  command->add_option("--nodes", flags->nodes.nodes, "several nodes on this machine: NAME:SLOTS[:TYPE],…")
       ->type_name("LIST")
       ->excludes(slots);
-  command->add_option("--gpu-type", flags->gpu_type, "name of the GPU type; else what is found, or cpu");
+  command->add_option("--gpu-type", flags->nodes.gpu_type,
+                      "name of the GPU type; else what is found, or cpu");
   AddPolicyFlags(*command, flags->policy);
   command->add_option("--placement", flags->placement, "stable, cost or repack")->capture_default_str();
   command->add_option("--rate-limit", flags->rate_limit, "least time between two rounds")

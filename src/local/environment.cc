@@ -19,6 +19,10 @@ namespace {
 constexpr std::string_view kOperatorsScript = "/etc/mpi/discover_hosts.sh";
 constexpr int kManyRestarts = 1'000'000;  // torchrun spends one on every shrink
 
+// PyTorch 1.13 under Python 3.11 dies of its own default, and of any way to say that nothing is redirected
+// but this one: a list of local ranks that hardly anybody has.
+constexpr const char* kNoRedirects = "9:1";
+
 using Env = std::vector<EnvVar>;
 
 void Set(Env& env, std::string_view name, std::string value) {
@@ -158,6 +162,7 @@ Command WorkerCommand(const LocalConfig& config, const ClusterJob& job, const Se
     Set(env, "VODA_DISCOVER_HOSTS", DiscoverPath(path));
   } else {
     Set(env, "PET_NPROC_PER_NODE", spec.nproc_per_node.value_or("1"));
+    for (const char* const name : {"PET_REDIRECTS", "PET_TEE"}) Set(env, name, kNoRedirects);
     if (Rigid(spec)) {
       AddStatic(env, spec, seat);
     } else {

@@ -25,6 +25,7 @@ struct LocalConfig {
   std::string shim;  // the program to run as `shim __shim FOLDER`; normally /proc/self/exe
   std::string
       progress_url;  // "http://127.0.0.1:55587"; jobs get VODA_PROGRESS_URL=<this>/api/v1/jobs/NAME/progress
+  double launch_seconds = 60;   // what Elastic Horovod gets from its start on to look at its hosts
   double settle_seconds = 0.5;  // a worker that ends with an error before is a failed start
   double disturbed_seconds =
       60;                    // failures of other workers so soon after a change are its effect, not failures

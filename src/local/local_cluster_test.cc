@@ -9,7 +9,9 @@
 #include <set>
 #include <sstream>
 
+#include "local/launch.h"
 #include "local/test_cluster.h"
+#include "local/torchrun.h"
 
 namespace voda {
 
@@ -25,6 +27,11 @@ using testing::TestCluster;
 using testing::WaitFor;
 
 using Strings = std::vector<std::string>;
+
+// The beginning of a script: goes on once the test has made the file.
+std::string Await(const std::string& file) {
+  return "while [ ! -e $VODA_JOB_DIR/" + file + " ]; do sleep 0.05; done; ";
+}
 
 class LocalClusterTest : public ::testing::Test {
  protected:
@@ -51,6 +58,15 @@ class LocalClusterTest : public ::testing::Test {
   pid_t Pid(int worker) const {
     const Strings lines = Lines(work() + "/pid." + std::to_string(worker), 1);
     return lines.empty() ? -1 : static_cast<pid_t>(std::stol(lines[0]));
+  }
+
+  // What a script waits for (Await).
+  void Make(const std::string& file) const {
+    ASSERT_TRUE(local::ReplaceFile(work() + "/" + file, "", 0600, local::Durable::kNo));
+  }
+  // Waits until the shim of a start is gone: how its worker ended is recorded.
+  void WaitRecorded(const std::string& start) const {
+    ASSERT_TRUE(WaitFor([&] { return !local::LockHeld(jobs() + "/1/" + start); }));
   }
 
   static void Kill(pid_t pid) {
@@ -212,6 +228,8 @@ TEST_F(LocalClusterTest, WorkersGetExactlyTheEnvironmentOfTheOperator) {
       {"CUDA_VISIBLE_DEVICES", ""},
       {"PET_NNODES", "2:4"},
       {"PET_NPROC_PER_NODE", "1"},
+      {"PET_REDIRECTS", "9:1"},
+      {"PET_TEE", "9:1"},
       {"PET_RDZV_BACKEND", "c10d"},
       {"PET_RDZV_ENDPOINT", endpoint},
       {"PET_RDZV_ID", job.name + "-1"},
@@ -275,7 +293,7 @@ TEST_F(LocalClusterTest, AJobThatIsDoneAtOnceIsComplete) {
 }
 
 TEST_F(LocalClusterTest, AFailedStartLeavesNothingAndCounts) {
-  TestCluster cluster(jobs());
+  TestCluster cluster(jobs(), {.settle = 30});  // a start that fails does not wait for it
   ClusterJob job = ShellJob("job", "[ $VODA_WORKER = 1 ] || exec sleep 1000; echo broken; exit 3");
   job.spec.backoff_limit = 1;
   cluster->AddJob(job, false);
@@ -291,7 +309,7 @@ TEST_F(LocalClusterTest, AFailedStartLeavesNothingAndCounts) {
 }
 
 TEST_F(LocalClusterTest, AJobThatExitsAtOnceForEverFails) {
-  TestCluster cluster(jobs());
+  TestCluster cluster(jobs(), {.settle = 30});
   ClusterJob job = ShellJob("job", "echo try >> $VODA_JOB_DIR/tries; exit 1", 1, 1);
   job.spec.backoff_limit = 3;
   cluster->AddJob(job, false);
@@ -316,7 +334,7 @@ TEST_F(LocalClusterTest, AProgramThatDoesNotExistSaysSo) {
 }
 
 TEST_F(LocalClusterTest, AFailedGrowLeavesTheJobAsItWas) {
-  TestCluster cluster(jobs());
+  TestCluster cluster(jobs(), {.settle = 5});
   cluster->AddJob(ShellJob("job", "[ $VODA_WORKER = 2 ] && exit 4; exec sleep 1000"), false);
   cluster->Run();
   ASSERT_EQ(cluster.Do(ActionKind::kStart, "job", "aa"), "done");
@@ -327,7 +345,7 @@ TEST_F(LocalClusterTest, AFailedGrowLeavesTheJobAsItWas) {
 }
 
 TEST_F(LocalClusterTest, ALostWorkerIsObservedAndRepaired) {
-  TestCluster cluster(jobs(), 0.01);
+  TestCluster cluster(jobs(), {.disturbed = 0.01});
   cluster->AddJob(ShellJob("job", "echo $$$$ > $VODA_JOB_DIR/pid.$VODA_WORKER; exec sleep 1000"), false);
   cluster->Run();
   ASSERT_EQ(cluster.Do(ActionKind::kStart, "job", "abb"), "done");
@@ -356,13 +374,14 @@ TEST_F(LocalClusterTest, TheLossOfWorkerZeroStopsAllAndCountsOnce) {
 }
 
 TEST_F(LocalClusterTest, AFailureThatTakesWorkerZeroAlongCountsOnce) {
-  TestCluster cluster(jobs());
-  cluster->AddJob(ShellJob("job",
-                           "[ $VODA_WORKER = 1 ] && sleep 0.6 && touch $VODA_JOB_DIR/down && exit 1; "
-                           "while [ ! -e $VODA_JOB_DIR/down ]; do sleep 0.05; done; sleep 0.3; exit 2"),
-                  false);
+  TestCluster cluster(jobs(), {.judge = 30});
+  cluster->AddJob(ShellJob("job", Await("go.$VODA_WORKER") + "exit $((VODA_WORKER + 1))"), false);
   cluster->Run();
   ASSERT_EQ(cluster.Do(ActionKind::kStart, "job", "abb"), "done");
+  Make("go.1");
+  WaitRecorded("w1-1");
+  Make("go.2");
+  Make("go.0");
   ASSERT_TRUE(WaitFor([&] { return cluster.Observed("job").empty(); }));
   EXPECT_EQ(cluster->Failures("job"), 1);
 }
@@ -380,20 +399,25 @@ TEST_F(LocalClusterTest, FailuresRightAfterAChangeDoNotCount) {
 
 TEST_F(LocalClusterTest, AWorkerThatEndsWellBeforeWorkerZeroIsNotLost) {
   TestCluster cluster(jobs());
-  cluster->AddJob(ShellJob("job", "[ $VODA_WORKER = 1 ] || sleep 3"), false);
+  cluster->AddJob(ShellJob("job", "[ $VODA_WORKER = 1 ] && exit; " + Await("go")), false);
   cluster->Run();
   EXPECT_EQ(cluster.Do(ActionKind::kStart, "job", "aa"), "done");
+  WaitRecorded("w1-1");
+  Make("go");
   EXPECT_EQ(cluster.End("job"), "completed");
   EXPECT_EQ(cluster.Count<WorkersObserved>(), 0);
 }
 
 TEST_F(LocalClusterTest, AFailureJustBeforeWorkerZeroEndsWellIsNone) {
-  TestCluster cluster(jobs());
-  ClusterJob job = ShellJob("job", "sleep 0.6; [ $VODA_WORKER = 1 ] && exit 1; sleep 0.3");
+  TestCluster cluster(jobs(), {.judge = 30});
+  ClusterJob job = ShellJob("job", Await("go.$VODA_WORKER") + "exit $VODA_WORKER");
   job.spec.restart_policy = RestartPolicy::kNo;
   cluster->AddJob(job, false);
   cluster->Run();
   EXPECT_EQ(cluster.Do(ActionKind::kStart, "job", "aa"), "done");
+  Make("go.1");
+  WaitRecorded("w1-1");
+  Make("go.0");
   EXPECT_EQ(cluster.End("job"), "completed");
 }
 
@@ -415,7 +439,7 @@ TEST_F(LocalClusterTest, AWorkerThatIgnoresSigtermAndForksIsGoneWhenTheShrinkIsD
 }
 
 TEST_F(LocalClusterTest, AKilledShimIsALostWorkerAndNothingOfItStays) {
-  TestCluster cluster(jobs(), 0.01);
+  TestCluster cluster(jobs(), {.disturbed = 0.01});
   cluster->AddJob(ShellJob("job", "setsid sleep 1000 & exec sleep 1000"), false);
   cluster->Run();
   ASSERT_EQ(cluster.Do(ActionKind::kStart, "job", "aa"), "done");
@@ -448,6 +472,10 @@ TEST_F(LocalClusterTest, ForgettingStopsAndErasingRemoves) {
   cluster->AddJob(ShellJob("job", "echo hello; exec sleep 1000"), false);
   cluster->Run();
   ASSERT_EQ(cluster.Do(ActionKind::kStart, "job", "aa"), "done");
+  ASSERT_TRUE(WaitFor([&] {
+    const Strings files = cluster->LogFiles(1, 1);
+    return !files.empty() && Slurp(files[0]) == "hello\n";
+  }));
   cluster->ForgetJob("job");
   EXPECT_TRUE(WaitFor([&] { return Workers().empty(); }));
   EXPECT_EQ(cluster.Count<JobFailed>() + cluster.Count<WorkersObserved>(), 0);
@@ -459,25 +487,26 @@ TEST_F(LocalClusterTest, ForgettingStopsAndErasingRemoves) {
   EXPECT_EQ(cluster->LogFiles(1, 1), Strings{});
 }
 
-// A torchrun that starts training anew each time it fails, and says so as torchrun does.
+// A torchrun that starts training anew each time it fails, and says so as torchrun does. A script hides it,
+// so that it shows by what it does alone.
 ClusterJob Retrying(const std::string& training) {
   ClusterJob job = ShellJob("job", "", 1, 4);
   job.spec.worker.command = {
       "/bin/sh", "-c",
-      "n=0; while :; do mkdir -p $PET_LOG_DIR/run_x/attempt_$n; " + training + "; n=$((n + 1)); done",
-      "torchrun"};
+      "n=0; while :; do mkdir -p $PET_LOG_DIR/run_x/attempt_$n; " + training + "; n=$((n + 1)); done"};
   job.spec.worker.args.clear();
   return job;
 }
 
 TEST_F(LocalClusterTest, TrainingThatTorchrunRestartsForEverFails) {
   TestCluster cluster(jobs());
-  ClusterJob job = Retrying("sleep 0.3; echo boom $n");
+  ClusterJob job = Retrying(Await("go") + "sleep 0.3; echo boom $n");
   job.spec.backoff_limit = 3;
   cluster->AddJob(job, false);
   cluster->Run();
   ASSERT_EQ(cluster.Do(ActionKind::kStart, "job", "aab"), "done");
-  const std::string message = cluster.End("job", 20);
+  Make("go");
+  const std::string message = cluster.End("job");
   EXPECT_EQ(cluster->Failures("job"), 4);
   EXPECT_NE(message.find("training failed and torchrun started it again (failure 4, backoffLimit 3): "),
             std::string::npos)
@@ -489,14 +518,15 @@ TEST_F(LocalClusterTest, TrainingThatWaitsForWorkersWhoLeftIsEnded) {
   TestCluster cluster(jobs());
   ClusterJob job = ShellJob("job", "", 1, 4);
   job.spec.backoff_limit = 0;
+  job.spec.max_restarts = 100;  // its attempts are not counted, and it is looked at all the same
   job.spec.worker.command = {"/bin/sh", "-c",
                              "group=2; while :; do TORCHELASTIC_RUN_ID=x GROUP_WORLD_SIZE=$group sleep 1000; "
-                             "group=1; echo again $VODA_WORKER >> $VODA_JOB_DIR/again; done",
-                             "torchrun"};
+                             "group=1; echo again $VODA_WORKER >> $VODA_JOB_DIR/again; done"};
   job.spec.worker.args.clear();
   cluster->AddJob(job, false);
   cluster->Run();
   ASSERT_EQ(cluster.Do(ActionKind::kStart, "job", "ab"), "done");
+  ASSERT_TRUE(WaitFor([&] { return local::TrainingProcesses(jobs() + "/1").size() == 2; }));
   ASSERT_EQ(cluster.Do(ActionKind::kShrink, "job", "a"), "done");
   EXPECT_EQ(Lines(work() + "/again", 1), Strings{"again 0"});
   // The one that it was replaced by knows the size of today.
@@ -507,7 +537,7 @@ TEST_F(LocalClusterTest, TrainingThatWaitsForWorkersWhoLeftIsEnded) {
 
 TEST_F(LocalClusterTest, RestartsThatAChangeBroughtAboutAreNoFailures) {
   TestCluster cluster(jobs());
-  ClusterJob job = Retrying("if [ $n -lt 5 ]; then sleep 0.3; else exec sleep 1000; fi");
+  ClusterJob job = Retrying("if [ $n -lt 5 ]; then " + Await("go") + "sleep 0.3; else exec sleep 1000; fi");
   job.spec.backoff_limit = 0;
   job.spec.max_restarts.reset();
   cluster->AddJob(job, false);
@@ -515,6 +545,8 @@ TEST_F(LocalClusterTest, RestartsThatAChangeBroughtAboutAreNoFailures) {
   // The start itself is no excuse, a growth is.
   ASSERT_EQ(cluster.Do(ActionKind::kStart, "job", "a"), "done");
   ASSERT_EQ(cluster.Do(ActionKind::kGrow, "job", "aab"), "done");
+  Make("go");
+  ASSERT_TRUE(WaitFor([&] { return local::LastAttempt(jobs() + "/1/w0-0", local::BootTime()).number == 5; }));
   EXPECT_EQ(cluster.End("job", 5), "none");
   EXPECT_EQ(cluster->Failures("job"), 0);
 }
@@ -531,7 +563,7 @@ TEST_F(LocalClusterTest, AJobThatNamesItsOwnRestartsIsNotCounted) {
 }
 
 TEST_F(LocalClusterTest, LogsOfEveryStartAreKeptUpToALimit) {
-  TestCluster cluster(jobs());
+  TestCluster cluster(jobs(), {.settle = 30});
   ClusterJob job = ShellJob("job", "echo $PET_RDZV_ID; exit 1");
   job.spec.backoff_limit = 100;
   cluster->AddJob(job, false);
@@ -645,6 +677,7 @@ TEST_F(LocalClusterTest, TheOperatorsScriptIsReplacedByOurs) {
   cluster->Run();
   ASSERT_EQ(cluster.Do(ActionKind::kStart, "mpi", "abc"), "done");
   const std::string script = jobs() + "/1/discover_hosts.sh";
+  ASSERT_TRUE(WaitFor([&] { return !cluster->LogFiles(1, 0).empty(); }));
   EXPECT_EQ(Lines(cluster->LogFiles(1, 0)[0], 1), Strings{"localhost:6"});
   const std::string env = Slurp(work() + "/env");
   EXPECT_NE(env.find("\nVODA_DISCOVER_HOSTS=" + script + "\n"), std::string::npos);
@@ -655,10 +688,11 @@ TEST_F(LocalClusterTest, TheOperatorsScriptIsReplacedByOurs) {
 TEST_F(LocalClusterTest, ALostLauncherIsAFailure) {
   TestCluster cluster(jobs());
   ClusterJob job = MpiJob();
-  job.spec.launcher->command = {"/bin/sh", "-c", "sleep 1; exit 5"};
+  job.spec.launcher->command = {"/bin/sh", "-c", Await("go") + "exit 5"};
   cluster->AddJob(job, false);
   cluster->Run();
   ASSERT_EQ(cluster.Do(ActionKind::kStart, "mpi", "abc"), "done");
+  Make("go");
   EXPECT_TRUE(WaitFor([&] { return cluster.Observed("mpi").empty(); }));
   EXPECT_EQ(cluster->Failures("mpi"), 1);
   EXPECT_FALSE(local::Exists(jobs() + "/1/seats"));

@@ -11,6 +11,7 @@
 #include "local/files.h"
 #include "local/job_runner.h"
 #include "local/mpi_hosts.h"
+#include "local/nudge.h"
 
 namespace voda::local {
 
@@ -20,6 +21,17 @@ constexpr double kForever = std::numeric_limits<double>::infinity();
 constexpr double kLook = 0.25;       // between two counts of processes
 constexpr double kTrimAtLeast = 20;  // what Horovod gets to notice a shorter list, in seconds
 constexpr double kTrimPatience = 5;  // between SIGTERM and SIGKILL then
+
+// Workers are processes of the launcher's, so all share one limit: that of as many workers as the job may
+// have, and the launcher's own. A worker without a limit has none, whatever the launcher says.
+std::int64_t MemoryLimit(const JobSpec& spec) {
+  const std::int64_t parts = std::int64_t{spec.max} + 1;
+  const auto part = [&](std::int64_t bytes) {
+    return std::min(bytes, std::numeric_limits<std::int64_t>::max() / parts);
+  };
+  if (spec.worker.memory_bytes == 0) return 0;
+  return part(spec.worker.memory_bytes) * spec.max + part(spec.launcher ? spec.launcher->memory_bytes : 0);
+}
 
 class MpiRunner final : public JobRunner {
  public:
@@ -49,8 +61,8 @@ class MpiRunner final : public JobRunner {
     seats_ = ReadSeats(path());
     if (seats_.empty()) seats_.push_back({launcher->start.spec->node, launcher->start.spec->devices});
     // A shrink may have been under way: the list follows what the scheduler is told.
-    if (const Status written = WriteHosts(path(), Slots(seats_.size())); !written)
-      Log(LogLevel::kWarn, "hosts not written", {{"job", job_.name}, {"error", written.error().message}});
+    List(Slots(seats_.size()));
+    adopted_ = true;
   }
 
   void OnEnd(StartRecord start, double now) override {
@@ -64,8 +76,17 @@ class MpiRunner final : public JobRunner {
       order_->failed = fmt::format("the launcher {}", Describe(*start.exit));
   }
 
-  bool Consider(double) override {
+  bool Consider(double now) override {
     if (workers_.Find(0) == nullptr && !order_ && !seats_.empty()) Clear();
+    if (std::exchange(adopted_, false)) nudge_.Begin(now);
+    if (workers_.Find(0) == nullptr || seats_.empty()) nudge_.End();
+    if (!order_ && now >= nudge_.due()) {
+      const int slots = Slots(seats_.size());
+      const std::size_t ranks = RankProcesses(path()).size();
+      // Without any it is not Horovod's, or its launcher makes them just now.
+      const bool follows = ranks == 0 || ranks >= static_cast<std::size_t>(slots);
+      List(nudge_.Off(now, follows) ? slots - 1 : slots);
+    }
     return true;
   }
 
@@ -97,13 +118,19 @@ class MpiRunner final : public JobRunner {
   }
 
   double NextOfKind(double now) const override {
-    return order_ && order_->trim_at > 0 && look_at_ > now ? look_at_ : kForever;
+    if (order_) return order_->trim_at > 0 && look_at_ > now ? look_at_ : kForever;
+    return nudge_.due();
   }
 
  private:
   const std::string& path() const { return workers_.folder().path(); }
   int Slots(std::size_t workers) const {
     return static_cast<int>(workers) * std::max(1, job_.spec.slots_per_worker);
+  }
+
+  void List(int slots) {
+    if (const Status written = WriteHosts(path(), slots); !written)
+      Log(LogLevel::kWarn, "hosts not written", {{"job", job_.name}, {"error", written.error().message}});
   }
 
   void Clear() {
@@ -121,9 +148,9 @@ class MpiRunner final : public JobRunner {
     }
     for (std::size_t i = 0; i < seats_.size() && taken; ++i) {
       if (seats_[i].node.empty() || (i < before.size() && before[i].node == seats_[i].node)) continue;
-      auto devices = machine_.FreeDevices(seats_[i].node, job_.spec.gpus_per_worker);
+      auto devices = DevicesFor(i);
       if (devices) {
-        seats_[i].devices = std::move(devices->indices);
+        seats_[i].devices = std::move(*devices);
       } else {
         taken = devices.error();
       }
@@ -131,6 +158,36 @@ class MpiRunner final : public JobRunner {
     std::vector<MpiSeat> after = std::exchange(seats_, before);
     if (!taken) return taken.error();
     return after;
+  }
+
+  // Horovod's local rank i uses the i-th device that the launcher sees, so a worker that comes later gets
+  // those of its ranks, where they are free.
+  Result<std::vector<int>> DevicesFor(std::size_t seat) const {
+    const std::string& node = seats_[seat].node;
+    auto some = machine_.FreeDevices(node, job_.spec.gpus_per_worker);
+    if (!some) return some.error();
+    const Worker* launcher = workers_.Find(0);
+    if (launcher == nullptr || !some->known) return some->indices;
+    const std::vector<int>& seen = launcher->start.spec->devices;
+    const auto each = some->indices.size();
+    if (seen.size() < (seat + 1) * each) return some->indices;
+    const auto first = seen.begin() + static_cast<std::ptrdiff_t>(seat * each);
+    const std::vector<int> own(first, first + static_cast<std::ptrdiff_t>(each));
+    const std::vector<int> free = FreeOf(node);
+    const bool all = std::all_of(own.begin(), own.end(), [&](int device) {
+      return std::find(free.begin(), free.end(), device) != free.end();
+    });
+    if (all) return own;
+    Log(LogLevel::kWarn, "an MPIJob grows onto GPUs that others hold; its launcher chose them at its start",
+        {{"job", job_.name}, {"worker", seat}, {"devices", fmt::format("{}", fmt::join(own, ","))}});
+    return some->indices;
+  }
+
+  std::vector<int> FreeOf(const std::string& node) const {
+    for (int count = static_cast<int>(machine_.DevicesOf(node).indices.size()); count > 0; --count) {
+      if (auto free = machine_.FreeDevices(node, count)) return std::move(free->indices);
+    }
+    return {};
   }
 
   Status Take(std::vector<MpiSeat> seats) {
@@ -152,7 +209,8 @@ class MpiRunner final : public JobRunner {
   Status StartLauncher(const Order& order) {
     Seat seat{.worker = 0, .node = seats_.empty() ? "" : seats_[0].node};
     seat.incarnation = workers_.last_incarnation() + 1;
-    // Its environment cannot change when it grows: all GPUs of its nodes, its own first, then free ones.
+    // Its environment cannot change when it grows: all GPUs of its nodes, its own first, then free ones. A
+    // job that keeps its size sees its own alone.
     const auto add = [&seat](const std::vector<int>& devices) {
       for (const int device : devices) {
         if (std::find(seat.devices.begin(), seat.devices.end(), device) == seat.devices.end())
@@ -164,21 +222,10 @@ class MpiRunner final : public JobRunner {
       for (const std::string& node : order.nodes) {
         const auto all = machine_.DevicesOf(node);
         seat.has_devices = seat.has_devices || all.known;
-        if (!free) {
-          add(all.indices);
-          continue;
-        }
-        for (int count = static_cast<int>(all.indices.size()); count > 0; --count) {
-          const auto left = machine_.FreeDevices(node, count);
-          if (!left) continue;
-          add(left->indices);
-          break;
-        }
+        if (job_.spec.elastic) add(free ? FreeOf(node) : all.indices);
       }
     }
-    const std::int64_t each = job_.spec.worker.memory_bytes;
-    const std::int64_t launcher = job_.spec.launcher ? job_.spec.launcher->memory_bytes : 0;
-    if (each > 0 && launcher > 0) seat.memory_bytes = launcher + each * job_.spec.max;
+    seat.memory_bytes = MemoryLimit(job_.spec);
     return Start(seat, order.kind == ActionKind::kStart ? "start" : "repair");
   }
 
@@ -188,7 +235,10 @@ class MpiRunner final : public JobRunner {
     const bool grows = order.seats.size() > seats_.size();
     const Status taken = seats ? Take(std::move(*seats)) : Status(seats.error());
     if (!taken) return Failed(taken.error().message);
-    if (grows) changed_at_ = now;
+    if (grows) {
+      changed_at_ = now;
+      nudge_.Begin(now);
+    }
     return Done(now);
   }
 
@@ -198,6 +248,10 @@ class MpiRunner final : public JobRunner {
     if (order.trim_at == 0) {
       if (const Status written = WriteHosts(path(), slots); !written) return Failed(written.error().message);
       order.trim_at = now + std::max(kTrimAtLeast, static_cast<double>(job_.spec.grace_seconds));
+      // One that starts up does not look at its list yet.
+      order.trim_at =
+          std::max(order.trim_at, workers_.Find(0)->start.spec->started + config().launch_seconds);
+      nudge_.Begin(now);
       changed_at_ = now;
       look_at_ = now;
     }
@@ -206,6 +260,7 @@ class MpiRunner final : public JobRunner {
     const auto allowed = static_cast<std::size_t>(slots);
     if (ranks.size() > allowed) {
       look_at_ = now + kLook;
+      if (now >= nudge_.due()) List(nudge_.Off(now, false) ? slots + 1 : slots);
       const bool kill = now >= order.trim_at + kTrimPatience;
       if (now >= order.trim_at && (kill || !order.trimmed)) {
         order.trimmed = true;
@@ -216,6 +271,8 @@ class MpiRunner final : public JobRunner {
     }
     look_at_ = 0;
     changed_at_ = now;
+    nudge_.End();
+    List(slots);
     std::vector<MpiSeat> seats(seats_.begin(),
                                seats_.begin() + static_cast<std::ptrdiff_t>(order.seats.size()));
     if (const Status written = WriteSeats(path(), seats); !written)
@@ -226,6 +283,8 @@ class MpiRunner final : public JobRunner {
 
   std::vector<MpiSeat> seats_;
   double look_at_ = 0;
+  Nudge nudge_;
+  bool adopted_ = false;  // and not looked at since
 };
 
 }  // namespace

@@ -176,7 +176,7 @@ class PyTorchRunner final : public JobRunner {
 
   double NextOfKind(double now) const override {
     double next = forming_since_ ? now + kLookEvery : kForever;
-    if (!workers_.live().empty() && CountsAttempts())
+    if (!workers_.live().empty() && !Rigid(job_.spec))
       next = std::min(next, std::max(look_inside_, now + kLookEvery));
     for (const auto& [number, pending] : pending_) {
       if (pending.judge_at > now) next = std::min(next, pending.judge_at);
@@ -194,7 +194,7 @@ class PyTorchRunner final : public JobRunner {
     const bool any = std::any_of(live.begin(), live.end(), leaves);
     const bool begun =
         std::any_of(live.begin(), live.end(), [](const auto& entry) { return entry.second.stopping; });
-    if (!any || begun || !RunsTorchrun(job_.spec) || Formed()) {
+    if (!any || begun || !RunsTorchrun() || Formed()) {
       forming_since_.reset();
       return false;
     }
@@ -206,21 +206,28 @@ class PyTorchRunner final : public JobRunner {
     return false;
   }
 
+  // What it did is looked at first, for a script may hide the command.
+  bool RunsTorchrun() const {
+    const auto& live = workers_.live();
+    return std::any_of(live.begin(), live.end(),
+                       [](const auto& entry) { return Exists(TorchrunPath(entry.second.start.folder)); }) ||
+           NamesTorchrun(job_.spec);
+  }
+
   bool Formed() const {
     std::set<int> numbers;
     for (const auto& [number, worker] : workers_.live()) numbers.insert(number);
-    return TorchrunFormed(job_.id, numbers);
+    return TorchrunFormed(workers_.folder().path(), numbers);
   }
 
   // torchrun is told to restart training as often as resizes may need, so a script that fails would be
-  // started for ever. Each time counts as the failure of a worker would: unless that attempt had seen a
-  // change of the group, which is what the restarts are for. A job that names its own limit means it.
-  bool CountsAttempts() const {
-    return job_.spec.elastic && !job_.spec.max_restarts && RunsTorchrun(job_.spec);
-  }
+  // started for ever. Where there is no torchrun there are no attempts to be seen. Each time counts as the
+  // failure of a worker would: unless that attempt had seen a change of the group, which is what the restarts
+  // are for. A job that names its own limit means it.
+  bool CountsAttempts() const { return job_.spec.elastic && !job_.spec.max_restarts; }
 
   void LookInside(double now) {
-    if (!RunsTorchrun(job_.spec) || now < look_inside_) return;
+    if (now < look_inside_) return;
     look_inside_ = now + kLookInsideEvery;
     EndStale(now);
     if (CountsAttempts()) CountAttempts(now);
@@ -237,7 +244,7 @@ class PyTorchRunner final : public JobRunner {
       if (worker.stopping) return;
     }
     bool stale = false;
-    for (const Training& training : TrainingProcesses(job_.id)) {
+    for (const Training& training : TrainingProcesses(workers_.folder().path())) {
       if (training.group <= static_cast<int>(workers_.live().size()) || training.began > left) continue;
       stale = true;
       if (!Signal(training.process, SIGKILL)) continue;

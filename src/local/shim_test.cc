@@ -147,8 +147,10 @@ TEST_F(ShimTest, LeavesNoDescendantBehind) {
   // One in the group, one in a session of its own that ignores SIGTERM, one orphaned in another session.
   Shell(
       "sleep 1000 & setsid sh -c \"trap '' TERM; while :; do sleep 0.05; done\" & "
-      "setsid sh -c 'setsid sleep 1000 & exit 0'; sleep 0.3; exit 5");
-  ASSERT_TRUE(WaitFor([&] { return Marked() >= 4; }));
+      "setsid sh -c 'setsid sleep 1000 & exit 0'; echo up; "
+      "while [ ! -e $VODA_TEST/go ]; do sleep 0.05; done; exit 5");
+  ASSERT_TRUE(WaitFor([&] { return LogText() == "up\n" && Marked() >= 4; }));
+  ASSERT_TRUE(ReplaceFile(path() + "/go", "", 0600, Durable::kNo));
   const ExitRecord record = WaitExit();
   EXPECT_EQ(record.code, 5);
   EXPECT_EQ(Marked(), 0);
@@ -227,7 +229,7 @@ TEST_F(ShimTest, AMemoryLimitKillsTheWorkerOnly) {
 class FullDiskTest : public ShimTest {
  protected:
   void SetUp() override {
-    if (::mount("none", folder_.path().c_str(), "tmpfs", 0, "size=128k") != 0)
+    if (::mount("none", folder_.path().c_str(), "tmpfs", 0, "size=512k") != 0)
       GTEST_SKIP() << "LEFT OUT: a full disk under a shim; mounting a tmpfs needs root";
     mounted_ = true;
   }
@@ -238,12 +240,12 @@ class FullDiskTest : public ShimTest {
 };
 
 TEST_F(FullDiskTest, CostsLogLinesAndNothingElse) {
-  Shell("head -c 1000000 /dev/zero | tr '\\0' x; echo; rm $VODA_TEST/ballast; echo after; exit 9");
-  // Takes what the log does not: freed in the end, for the last words.
+  // Takes what the log does not: freed in the end, for the last words and for what is still in the pipe then.
   {
     const Fd ballast(::open((path() + "/ballast").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
-    WriteAll(ballast.get(), std::string(40'000, 'b'));
+    WriteAll(ballast.get(), std::string(300'000, 'b'));
   }
+  Shell("head -c 1000000 /dev/zero | tr '\\0' x; echo; rm $VODA_TEST/ballast; echo after; exit 9");
   EXPECT_EQ(WaitExit().code, 9);
   EXPECT_NE(LogText().find("output of the worker could not be written and is lost: No space left on device"),
             std::string::npos);

@@ -105,20 +105,27 @@ inline ClusterJob ShellJob(std::string name, std::string script, int min = 1, in
 
 inline const char* const kSleep = "exec sleep 1000";
 
+// Of LocalConfig, in seconds. What has to happen before one of them is over gets a long one.
+struct TestTimes {
+  double settle = 0.3;
+  double disturbed = 60;
+  double judge = 1;
+};
+
 class TestCluster {
  public:
-  explicit TestCluster(const std::string& folder, double disturbed_seconds = 60,
-                       std::int64_t log_bytes = std::int64_t{1} << 20) {
+  explicit TestCluster(const std::string& folder, TestTimes times = {}) {
     LocalConfig config;
     config.folder = folder;
     config.working_dir = "/tmp";
     config.shim = "/proc/self/exe";
     config.progress_url = "http://127.0.0.1:1";
-    config.settle_seconds = 0.3;
-    config.disturbed_seconds = disturbed_seconds;
-    config.log_bytes = log_bytes;
-    config.judge_seconds = 1;
+    config.settle_seconds = times.settle;
+    config.disturbed_seconds = times.disturbed;
+    config.log_bytes = std::int64_t{1} << 20;
+    config.judge_seconds = times.judge;
     config.stale_seconds = 1;
+    config.launch_seconds = 0;
     LocalCluster::Callbacks callbacks;
     callbacks.post = [this](const std::string&, Event event) {
       const std::lock_guard guard(mutex_);

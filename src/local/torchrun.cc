@@ -10,6 +10,8 @@
 #include <filesystem>
 #include <string_view>
 
+#include "local/environment.h"
+
 namespace voda::local {
 
 namespace {
@@ -24,6 +26,19 @@ int NumberAfter(std::string_view prefix, std::string_view name) {
   return error == std::errc() && rest == end ? number : -1;
 }
 
+// A word of a shell's text, and the last part of a path.
+bool HasWord(std::string_view text, std::string_view word) {
+  constexpr std::string_view kBefore = " \t\n;&|()`'\"/=";
+  constexpr std::string_view kAfter = " \t\n;&|()`'\"\\";
+  for (std::size_t at = text.find(word); at != text.npos; at = text.find(word, at + 1)) {
+    const std::size_t end = at + word.size();
+    if ((at == 0 || kBefore.find(text[at - 1]) != kBefore.npos) &&
+        (end == text.size() || kAfter.find(text[end]) != kAfter.npos))
+      return true;
+  }
+  return false;
+}
+
 // Seconds since the folder was last changed; it is made when the attempt begins and not changed after that.
 double Age(const std::string& folder) {
   struct stat status {};
@@ -36,24 +51,27 @@ double Age(const std::string& folder) {
 
 }  // namespace
 
-bool RunsTorchrun(const JobSpec& spec) {
-  const auto torchrun = [](const std::string& word) {
-    return word == "torchrun" || word.ends_with("/torchrun") || word == "torch.distributed.run";
+bool NamesTorchrun(const JobSpec& spec) {
+  const auto torchrun = [](const std::string& text) {
+    return HasWord(text, "torchrun") || HasWord(text, "torch.distributed.run");
   };
-  const auto& command = spec.worker.command;
-  const auto& args = spec.worker.args;
-  return std::any_of(command.begin(), command.end(), torchrun) ||
-         std::any_of(args.begin(), args.end(), torchrun);
+  for (const Container* container : {&spec.worker, spec.master ? &*spec.master : nullptr}) {
+    if (container == nullptr) continue;
+    for (const auto* words : {&container->command, &container->args}) {
+      if (std::any_of(words->begin(), words->end(), torchrun)) return true;
+    }
+  }
+  return false;
 }
 
-std::vector<Training> TrainingProcesses(std::int64_t job) {
+std::vector<Training> TrainingProcesses(const std::string& job_path) {
   static const auto ticks = static_cast<double>(::sysconf(_SC_CLK_TCK));
   std::vector<Training> found;
-  const std::string id = std::to_string(job);
+  const std::string work = WorkPath(job_path);
   for (const Process& process : AllProcesses()) {
     if (process.zombie) continue;
     const std::string environment = EnvironmentOf(process.pid);
-    if (Lookup(environment, "VODA_JOB_ID") != id || !Lookup(environment, "TORCHELASTIC_RUN_ID")) continue;
+    if (Lookup(environment, "VODA_JOB_DIR") != work || !Lookup(environment, "TORCHELASTIC_RUN_ID")) continue;
     const auto worker = Lookup(environment, "VODA_WORKER");
     const auto group = Lookup(environment, "GROUP_WORLD_SIZE");
     if (!worker || !group) continue;
@@ -63,9 +81,9 @@ std::vector<Training> TrainingProcesses(std::int64_t job) {
   return found;
 }
 
-bool TorchrunFormed(std::int64_t job, const std::set<int>& workers) {
+bool TorchrunFormed(const std::string& job_path, const std::set<int>& workers) {
   std::set<int> missing = workers;
-  for (const Training& training : TrainingProcesses(job)) {
+  for (const Training& training : TrainingProcesses(job_path)) {
     if (training.group == static_cast<int>(workers.size())) missing.erase(training.worker);
   }
   return missing.empty();

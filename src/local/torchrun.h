@@ -2,7 +2,6 @@
 // formed their group, and how often it started training anew because that had failed.
 #pragma once
 
-#include <cstdint>
 #include <set>
 #include <string>
 #include <vector>
@@ -12,7 +11,9 @@
 
 namespace voda::local {
 
-bool RunsTorchrun(const JobSpec& spec);
+// Whether the job's command says so: torchrun or torch.distributed.run as a word, also of a shell's text. A
+// script of the user's may still start it: TorchrunPath of its workers then tells.
+bool NamesTorchrun(const JobSpec& spec);
 
 // A process that an agent started, and what it was told.
 struct Training {
@@ -21,10 +22,11 @@ struct Training {
   double began = 0;  // BootTime()
   Process process;
 };
-std::vector<Training> TrainingProcesses(std::int64_t job);
+// Those below one job's folder: another Voda on this machine may have a job of the same number.
+std::vector<Training> TrainingProcesses(const std::string& job_path);
 
 // Whether every agent of these workers has a training process that knows the group's present size.
-bool TorchrunFormed(std::int64_t job, const std::set<int>& workers);
+bool TorchrunFormed(const std::string& job_path, const std::set<int>& workers);
 
 // PET_LOG_DIR of a start: torchrun makes a folder for each attempt there.
 std::string TorchrunPath(const std::string& start_folder);

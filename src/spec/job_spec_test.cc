@@ -86,7 +86,9 @@ TEST(JobSpec, ReadsAnMpiJobOfV2beta1) {
   EXPECT_EQ(job.launcher->working_dir, "/work");
   EXPECT_EQ(job.launcher->env.back(), (EnvVar{"EMPTY", ""}));
   ASSERT_EQ(job.warnings.size(), 1u) << Joined(job.warnings);
-  ExpectWarned(job, "ignored: activeDeadlineSeconds, image, resources.cpu.");
+  ExpectWarned(job,
+               "ignored: activeDeadlineSeconds, image, launcherCreationPolicy, managedBy, mpiImplementation, "
+               "resources.cpu, schedulingPolicy, sshAuthMountPath, ttlSecondsAfterFinished.");
 }
 
 TEST(JobSpec, ReadsAnElasticPyTorchJob) {

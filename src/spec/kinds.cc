@@ -15,6 +15,9 @@ constexpr std::array<std::string_view, 7> kRunPolicyFields = {
     "cleanPodPolicy", "ttlSecondsAfterFinished", "activeDeadlineSeconds",
     "backoffLimit",   "schedulingPolicy",        "suspend",
     "managedBy"};
+// What only an operator does. Of cleanPodPolicy nothing is left to do where there are no pods.
+constexpr std::array<std::string_view, 4> kOfOperators = {"ttlSecondsAfterFinished", "activeDeadlineSeconds",
+                                                          "schedulingPolicy", "managedBy"};
 
 }  // namespace
 
@@ -26,8 +29,8 @@ void ReadRunPolicy(const Field& field, JobSpec& spec) {
   const auto inner = policy.At("backoffLimit").Whole(0, kMost);
   if (outer || inner) spec.backoff_limit = static_cast<int>(inner ? *inner : *outer);
   policy.At("suspend").Flag();  // Voda starts and stops the job either way
-  if (field.At("activeDeadlineSeconds").present() || policy.At("activeDeadlineSeconds").present()) {
-    field.report().Ignore("activeDeadlineSeconds");
+  for (const std::string_view name : kOfOperators) {
+    if (field.At(name).present() || policy.At(name).present()) field.report().Ignore(name);
   }
 }
 

@@ -19,6 +19,9 @@ constexpr std::array<std::string_view, 8> kFieldsV1 = {
 constexpr std::array<std::string_view, 8> kFieldsV2 = {
     "slotsPerWorker",   "runLauncherAsWorker",    "runPolicy",         "mpiReplicaSpecs",
     "sshAuthMountPath", "launcherCreationPolicy", "mpiImplementation", "waitForWorkers"};
+// How the operator brings pods together.
+constexpr std::array<std::string_view, 5> kOfOperator = {
+    "mpiDistribution", "mpiImplementation", "launcherCreationPolicy", "sshAuthMountPath", "waitForWorkers"};
 constexpr std::array<std::string_view, 2> kReplicaTypes = {"Launcher", "Worker"};
 
 bool Mentions(const Container& container, std::string_view word) {
@@ -36,6 +39,9 @@ void ReadMpiJob(const Field& field, RunAs run_as, JobSpec& spec) {
     field.OnlyKnown(kFieldsV1);
   } else {
     field.OnlyKnown(kFieldsV2);
+  }
+  for (const std::string_view name : kOfOperator) {
+    if (field.At(name).present()) report.Ignore(name);
   }
   spec.slots_per_worker = static_cast<int>(field.At("slotsPerWorker").Whole(1, kMostSlots).value_or(1));
   const Field as_worker = field.At("runLauncherAsWorker");

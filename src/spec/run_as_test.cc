@@ -59,6 +59,24 @@ TEST(RunAs, ContainersHaveWhatProcessesIgnore) {
   EXPECT_EQ(Warnings(AsContainers(two)), "");
 }
 
+TEST(RunAs, WhatOnlyAnOperatorDoesIsIgnoredAndSaid) {
+  const std::string policy =
+      "  runPolicy: {ttlSecondsAfterFinished: 5, activeDeadlineSeconds: 60, managedBy: "
+      "kueue.x-k8s.io/multikueue, "
+      "cleanPodPolicy: All, suspend: true, schedulingPolicy: {minAvailable: 2}}\n";
+  const std::string pytorch =
+      Edit(WithMaster(), "  pytorchReplicaSpecs:\n", policy + "  pytorchReplicaSpecs:\n");
+  EXPECT_TRUE(
+      Says(Parsed(pytorch),
+           "ignored: activeDeadlineSeconds, image, managedBy, schedulingPolicy, ttlSecondsAfterFinished."))
+      << Warnings(Parsed(pytorch));
+  EXPECT_EQ(Warnings(AsContainers(pytorch)), "");
+  const std::string outer =
+      Edit(WithMaster(), "  pytorchReplicaSpecs:\n",
+           "  ttlSecondsAfterFinished: 5\n  schedulingPolicy: {}\n  pytorchReplicaSpecs:\n");
+  EXPECT_TRUE(Says(Parsed(outer), "schedulingPolicy, ttlSecondsAfterFinished")) << Warnings(Parsed(outer));
+}
+
 TEST(RunAs, NothingElseDiffers) {
   for (const std::string& text : {MpiV1(), MpiV2(), PyTorch(), WithMaster()}) {
     JobSpec process = Parsed(text);
