@@ -187,7 +187,7 @@ ok create -f "$work/job.yaml"
 ok wait $completed; says "Training job completed: $completed"
 bad 5 "" wait $odd; says "Training job failed: $odd"
 bad 6 "1s passed and not completed: $bert" wait $bert --timeout 1s
-bad 6 "not completed: $bert" wait $completed $bert --timeout 0.5s
+bad 6 "not completed: $bert" wait $completed $bert --timeout 5s
 ok wait --for running $mnist
 ok wait --for running $completed
 ok wait --for ended $odd $completed
@@ -269,6 +269,9 @@ bad 2 "name is required" explain
 bad 2 "" get
 bad 2 "" get nothing
 bad 1 "has ended already" delete $odd
+ok delete --erase $odd
+grep -qF "Training job erased: $odd" "$work/out" && pass || fail "erase does not say so"
+bad 2 "" hold --erase $odd
 bad 1 "there is a node \"a\" already" add node a --gpus 1
 bad 3 "there is no node \"x\"" drain x
 bad 3 "there is no node \"x\"" describe node x

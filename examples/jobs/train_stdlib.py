@@ -136,11 +136,11 @@ class Helpers:
         while True:
             try:
                 connection, _ = self._listener.accept()
-            except BlockingIOError:
+            except OSError:  # nobody, or one who is gone already
                 break
-            connection.settimeout(1)
-            peer = Peer(connection)
             try:
+                connection.settimeout(1)
+                peer = Peer(connection)
                 hello = peer.receive()
                 connection.settimeout(LOST_SECONDS)
                 if secrets.compare_digest(str(hello["secret"]), self._secret):
@@ -238,7 +238,7 @@ def help_worker0():
                 if task.get("done"):
                     return
                 peer.send(compute_shards(task["weights"], task["epoch"], task["step"], task["shards"]))
-        except OSError:
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):  # gone, or a stranger
             time.sleep(0.1)
 
 

@@ -32,8 +32,8 @@ from voda_progress import Progress  # noqa: E402
 VARIABLES = ("VODA_PROGRESS_URL", "VODA_PROGRESS_TOKEN", "METRICS_DIR", "JOB_NAME", "EPOCHS", "RANK", "WORLD_SIZE",
              "HOROVOD_RANK", "HOROVOD_SIZE", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "PMI_RANK", "PMI_SIZE",
              "VODA_WORKER", "GROUP_WORLD_SIZE")
-GENEROUS = 20  # seconds that something may take on a loaded machine
-QUICK = 5  # seconds for calls that must not wait; each waiting one would take longer than that
+GENEROUS = 60  # seconds that something may take on a loaded machine
+QUICK = 30  # seconds for calls that must not wait; each waiting one would take longer than that
 
 
 class Server:
@@ -87,6 +87,10 @@ class Case(unittest.TestCase):
         patch.start()
         self.addCleanup(patch.stop)
         patch = mock.patch("voda_progress.atexit")  # what a test leaves unsent is not waited for at the end of all
+        patch.start()
+        self.addCleanup(patch.stop)
+        # A request that is given up is sent again, and what arrives is counted here.
+        patch = mock.patch("voda_progress._REQUEST_SECONDS", GENEROUS)
         patch.start()
         self.addCleanup(patch.stop)
         self.folder = tempfile.mkdtemp(prefix="voda_progress_test")
@@ -202,16 +206,16 @@ class Http(Case):
         server = self.serve()
         progress = Progress(step_seconds=0.2)
         progress.begin(1)
-        until = time.monotonic() + 1.0
+        began = time.monotonic()
         step = 0
-        while time.monotonic() < until:
+        while time.monotonic() < began + 1.0 or step <= 1000:
             step += 1
             progress.step(step, 10 ** 9, loss=0.5)
-        progress.flush(GENEROUS)
+        elapsed = time.monotonic() - began
+        self.assertTrue(progress.flush(GENEROUS))
         steps = [body for body in server.bodies if body["phase"] == "step"]
         self.assertGreaterEqual(len(steps), 1)
-        self.assertLessEqual(len(steps), 6)
-        self.assertGreater(step, 1000)
+        self.assertLessEqual(len(steps), 1 + elapsed / 0.2)
         self.assertEqual((steps[0]["epoch"], steps[0]["steps"], steps[0]["loss"]), (1, 10 ** 9, 0.5))
 
     def test_a_server_that_takes_no_steps_is_not_asked_again(self):
@@ -279,17 +283,6 @@ class Trouble(Case):
         self.assertTrue(progress.flush(GENEROUS))
 
     def test_a_server_that_refuses_connections_until_it_is_back(self):
-        listener = socket.create_server(("127.0.0.1", 0))
-        port = listener.getsockname()[1]
-        listener.close()
-        os.environ["VODA_PROGRESS_URL"] = "http://127.0.0.1:%d/p" % port
-        progress = Progress(total_epochs=3)
-        with self.quickly():
-            progress.begin(0)
-            progress.step(1, 2)
-            progress.epoch(0)
-            progress.epoch(1)
-        time.sleep(0.3)
         bodies = []
 
         class Handler(http.server.BaseHTTPRequestHandler):
@@ -301,13 +294,23 @@ class Trouble(Case):
             def log_message(self, *_):
                 pass
 
-        server = http.server.ThreadingHTTPServer(("127.0.0.1", port), Handler)
+        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler, bind_and_activate=False)
+        self.addCleanup(server.server_close)
+        server.server_bind()  # the port is its own, and refuses until it listens
+        os.environ["VODA_PROGRESS_URL"] = "http://127.0.0.1:%d/p" % server.server_address[1]
+        progress = Progress(total_epochs=3)
+        with self.quickly():
+            progress.begin(0)
+            progress.step(1, 2)
+            progress.epoch(0)
+            progress.epoch(1)
+        self.eventually(lambda: progress._complained, "a connection to be refused")
+        server.server_activate()
         threading.Thread(target=server.serve_forever, daemon=True).start()
         try:
             self.assertTrue(progress.flush(GENEROUS))
         finally:
             server.shutdown()
-            server.server_close()
         self.assertEqual([(b["phase"], b["epoch"]) for b in bodies], [("begin", 0), ("epoch", 0), ("epoch", 1)])
 
     def test_a_server_that_answers_500_then_recovers(self):
@@ -363,12 +366,21 @@ class Trouble(Case):
         done = subprocess.run([sys.executable, "-c", "from voda_progress import Progress; Progress().epoch(0)"],
                               env=dict(os.environ, PYTHONPATH=FOLDER), timeout=60)
         self.assertEqual(done.returncode, 0)
-        self.assertLess(time.monotonic() - began, GENEROUS)
+        self.assertLess(time.monotonic() - began, 20)
 
     def test_exit_sends_the_rest(self):
         server = self.serve()
-        script = "from voda_progress import Progress\np = Progress()\nfor i in range(50): p.epoch(i)"
-        subprocess.run([sys.executable, "-c", script], env=dict(os.environ, PYTHONPATH=FOLDER), check=True, timeout=60)
+        script = textwrap.dedent("""
+            import functools, voda_progress
+            from voda_progress import Progress
+            voda_progress._REQUEST_SECONDS = 60
+            Progress.flush = functools.partialmethod(Progress.flush, 60)  # two seconds have a test of their own
+            progress = Progress()
+            for i in range(50):
+                progress.epoch(i)
+            """)
+        subprocess.run([sys.executable, "-c", script], env=dict(os.environ, PYTHONPATH=FOLDER), check=True,
+                       timeout=2 * GENEROUS)
         self.assertEqual(server.phases(), [("epoch", i) for i in range(50)])
 
     def test_an_exception_in_training_is_its_own(self):

@@ -146,8 +146,8 @@ TEST_F(ExecPolicyTest, ProgramThatFails) {
 TEST_F(ExecPolicyTest, TooLongOrTooMuch) {
   const auto begin = std::chrono::steady_clock::now();
   const fs::path pids = folder_ / "pids";
-  ExpectPrevious(RunText("#!/bin/sh\nsleep 100 &\necho $$ $! > " + pids.string() + "\nwait\n", 0.5),
-                 "no answer within 0.5 s");
+  ExpectPrevious(RunText("#!/bin/sh\nsleep 100 &\necho $$ $! > " + pids.string() + "\nwait\n", 2.5),
+                 "no answer within 2.5 s");
   // It and what it started are gone.
   pid_t shell = 0;
   pid_t sleeper = 0;
@@ -155,7 +155,7 @@ TEST_F(ExecPolicyTest, TooLongOrTooMuch) {
   ASSERT_GT(sleeper, 0);
   EXPECT_NE(::kill(shell, 0), 0);
   bool gone = false;  // or a zombie of init's, for a moment
-  for (int i = 0; i < 200 && !gone; ++i) {
+  for (int i = 0; i < 2000 && !gone; ++i) {
     std::string state;
     std::ifstream stat("/proc/" + std::to_string(sleeper) + "/stat");
     stat >> state >> state >> state;
@@ -164,8 +164,8 @@ TEST_F(ExecPolicyTest, TooLongOrTooMuch) {
   }
   EXPECT_TRUE(gone);
   ExpectPrevious(RunText("#!/bin/sh\nexec 1>&-\nsleep 100\n", 0.3), "no answer within 0.3 s");
-  ExpectPrevious(RunText("#!/bin/sh\nexec yes\n"), "printed more than 67108864 bytes");
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(8));
+  ExpectPrevious(RunText("#!/bin/sh\nexec yes\n", 60), "printed more than 67108864 bytes");
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(60));  // not 100
 }
 
 TEST_F(ExecPolicyTest, ProgramThatDoesNotReadItsInput) {
@@ -181,10 +181,11 @@ TEST_F(ExecPolicyTest, ProgramThatDoesNotReadItsInput) {
 
 TEST_F(ExecPolicyTest, DescendantThatKeepsStdoutOpenDoesNotHoldUsUp) {
   const auto begin = std::chrono::steady_clock::now();
-  const Allocation allocation = RunText("#!/bin/sh\nsleep 100 &\necho '{\"allocation\": {\"early\": 2}}'\n");
+  const Allocation allocation =
+      RunText("#!/bin/sh\nsleep 100 &\necho '{\"allocation\": {\"early\": 2}}'\n", 60);
   EXPECT_EQ(allocation.note, "");
   EXPECT_EQ(allocation.workers[kEarly], 2);
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(3));
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(30));
 }
 
 TEST_F(ExecPolicyTest, PreviousAllocationFitsWhatIsLeft) {

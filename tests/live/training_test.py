@@ -19,13 +19,22 @@ def example(name, **replace):
     return text
 
 
-def epochs_of(voda, name):
-    """(epoch, loss) as printed. Rank 0 prints, and any worker may have been rank 0 for a while."""
+def logs_of(voda, name):
+    """Of each worker. Rank 0 prints, and any worker may have been rank 0 for a while."""
     job = voda.job(name)
     workers = 1 if job["kind"] == "MPIJob" else job["max"] + 2
-    log = "".join(voda.ask("GET", f"/api/v1/jobs/{name}/logs?worker={i}", raw=True) for i in range(workers))
-    found = re.findall(r"epoch (\d+)/\d+ .*?loss ([0-9.e+-]+)", log)
+    return [voda.ask("GET", f"/api/v1/jobs/{name}/logs?worker={i}", raw=True) for i in range(workers)]
+
+
+def epochs_of(voda, name):
+    """(epoch, loss) as printed."""
+    found = re.findall(r"epoch (\d+)/\d+ .*?loss ([0-9.e+-]+)", "".join(logs_of(voda, name)))
     return sorted((int(epoch), float(loss)) for epoch, loss in found)
+
+
+def until(path):
+    """A command that ends once the test has made the file."""
+    return [live.PYTHON, "-c", f"import os, time\nwhile not os.path.exists({path!r}): time.sleep(0.1)"]
 
 
 class TrainingTest(live.LiveTest):
@@ -50,6 +59,24 @@ class TrainingTest(live.LiveTest):
         self.assertGreater(len(printed), 3, printed)
         self.assertLess(printed[-1][1], 0.7 * printed[0][1], printed)
 
+    def goes_on_from_checkpoints(self, voda, name):
+        """No epoch is trained twice after its checkpoint, and none is left out. A worker that was stopped between its
+        checkpoint and its line has not printed that epoch; then the next start names it."""
+        epochs, starts = [], set()
+        for log in logs_of(voda, name):
+            last = 0
+            for start, epoch in re.findall(r"start epoch (\d+) workers|epoch (\d+)/\d+ .*?loss", log):
+                if start:
+                    self.assertGreaterEqual(int(start), last, log)
+                    starts.add(int(start))
+                else:
+                    last = int(epoch)
+                    epochs.append(last)
+        self.assertEqual(len(epochs), len(set(epochs)), sorted(epochs))
+        self.assertGreater(len(epochs), 0)
+        left_out = set(range(1, max(epochs) + 1)) - set(epochs)
+        self.assertLessEqual(left_out, starts, sorted(epochs))
+
     def test_torchrun_grows_shrinks_is_preempted_moves_and_completes(self):
         voda = self.voda("--nodes", "a:2,b:2", "--algorithm", "ElasticFIFO", "--rate-limit", "1s").start()
         long = example("pytorch-elastic.yaml", EPOCHS=80, STEPS_PER_EPOCH=10, WAIT_MS=120)
@@ -66,7 +93,8 @@ class TrainingTest(live.LiveTest):
         self.reaches(voda, second, 1)
 
         # A rigid job with a higher priority takes everything: both are stopped and come back from their checkpoints.
-        rigid = live.job("urgent", [live.PYTHON, "-c", "import time; time.sleep(6)"], workers=4)
+        go = os.path.join(voda.folder, "go")
+        rigid = live.job("urgent", until(go), workers=4)
         rigid = rigid.replace("metadata: {name: urgent}",
                               'metadata: {name: urgent, annotations: {vodascheduler/priority: "10"}}')
         [urgent] = voda.submit(rigid)
@@ -75,12 +103,12 @@ class TrainingTest(live.LiveTest):
         self.assertEqual(voda.job(first)["workers"], 0)
         before = voda.job(first)["progress"]["epoch"]
         self.assertGreater(before, 0)
+        open(go, "w").close()
         voda.wait(urgent, "Completed")
         live.wait_for(lambda: voda.job(first)["workers"] >= 1, 60, "the first to come back")
         self.assertEqual(voda.job(first)["failures"], 0, "preemption is no failure")
         self.reaches(voda, first, before + 1)  # from its checkpoint
-        epochs = [epoch for epoch, _ in epochs_of(voda, first)]
-        self.assertEqual(epochs, list(range(1, len(epochs) + 1)), "no epoch is trained twice after its checkpoint")
+        self.goes_on_from_checkpoints(voda, first)
 
         # A migration: its node is drained, the workers go to the other.
         voda.ask("DELETE", f"/api/v1/jobs/{second}")
@@ -102,17 +130,43 @@ class TrainingTest(live.LiveTest):
 
     def test_elastic_horovod_grows_and_shrinks(self):
         voda = self.voda("--nodes", "a:2,b:2", "--algorithm", "ElasticFIFO", "--rate-limit", "1s").start()
+        go = os.path.join(voda.folder, "go")
         [name] = voda.submit(example("horovod-elastic.yaml", EPOCHS=40))
         size = voda.job(name)["max"]
         self.settled(voda, {name: min(size, SLOTS)})
-        [other] = voda.submit(live.job("other", [live.PYTHON, "-c", "import time; time.sleep(12)"], workers=SLOTS - 1))
+        [other] = voda.submit(live.job("other", until(go), workers=SLOTS - 1))
         live.wait_for(lambda: voda.job(other)["status"] == "Running", 90, lambda: f"a shrink\n{voda.tail()}")
         self.settled(voda, {name: 1})
+        # Trains at that size: hosts that come while Horovod starts may go unnoticed.
+        self.reaches(voda, name, (voda.job(name)["progress"] or {"epoch": 0})["epoch"] + 1)
+        open(go, "w").close()
         voda.wait(other, "Completed")
         self.settled(voda, {name: min(size, SLOTS)})
         job = voda.wait(name, "Completed", 300)
         self.assertEqual(job["failures"], 0)
         self.falls(voda, name)
+
+    def script(self, voda, text):
+        path = os.path.join(voda.folder, "script.py")
+        with open(path, "w") as file:
+            file.write(text)
+        return path
+
+    def test_a_script_that_fails_under_a_torchrun_of_a_shell_fails(self):
+        voda = self.voda("--slots", "2", "--rate-limit", "1s").start()
+        script = self.script(voda, "raise SystemExit('a mistake')\n")
+        shell = f"true; exec /usr/bin/torchrun --redirects 1 --tee 1 {script}"
+        [name] = voda.submit(live.job("hidden", ["sh", "-c", shell], max_workers=1, backoff=1))
+        job = voda.wait(name, "Failed", 60)
+        self.assertIn("training failed and torchrun started it again (failure 2, backoffLimit 1)", job["message"])
+
+    def test_torchrun_needs_no_flags(self):
+        voda = self.voda("--slots", "2", "--rate-limit", "1s").start()
+        script = self.script(voda, "import os\nprint('rank', os.environ['RANK'], flush=True)\n")
+        [name] = voda.submit(live.job("plain", ["/usr/bin/torchrun", script], max_workers=1, backoff=0))
+        voda.wait(name, "Completed", 60)
+        log = voda.ask("GET", f"/api/v1/jobs/{name}/logs?worker=0", raw=True)
+        self.assertRegex(log, r"(?m)^rank 0$")
 
 
 if __name__ == "__main__":
