@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import urllib.error
 import urllib.request
 
 ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), ".."))
@@ -103,13 +104,21 @@ class Demo:
             time.sleep(0.5 if LIVE else 1)
         return self.report(jobs)
 
+    def log_of(self, job, worker):
+        try:
+            return self.ask(f"/api/v1/jobs/{job}/logs?worker={worker}", raw=True)
+        except urllib.error.HTTPError as error:
+            if error.code != 404:  # a worker that never started
+                raise
+            return ""
+
     def report(self, jobs):
         print("\nWhat became of them:")
         good = True
         for job in jobs:
             full = self.ask(f"/api/v1/jobs/{job['name']}")
             # Rank 0 prints, and any worker may have been rank 0 for a while.
-            log = "".join(self.ask(f"/api/v1/jobs/{job['name']}/logs?worker={i}", raw=True) for i in range(job["max"]))
+            log = "".join(self.log_of(job["name"], worker) for worker in range(job["max"]))
             printed = re.findall(r"epoch (\d+)/\d+ .*?loss ([0-9.e+-]+)", log)
             losses = [loss for _, loss in sorted(printed, key=lambda found: int(found[0]))]
             sizes = [str(size["to"]) for size in full["sizes"]]

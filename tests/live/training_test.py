@@ -22,8 +22,15 @@ def example(name, **replace):
 def logs_of(voda, name):
     """Of each worker. Rank 0 prints, and any worker may have been rank 0 for a while."""
     job = voda.job(name)
-    workers = 1 if job["kind"] == "MPIJob" else job["max"] + 2
-    return [voda.ask("GET", f"/api/v1/jobs/{name}/logs?worker={i}", raw=True) for i in range(workers)]
+    workers = 1 if job["kind"] == "MPIJob" else max(size["to"] for size in job["sizes"])
+    logs = []
+    for worker in range(workers):
+        try:
+            logs.append(voda.ask("GET", f"/api/v1/jobs/{name}/logs?worker={worker}", raw=True))
+        except live.HttpError as error:
+            if error.status != 404:  # it was planned and never started
+                raise
+    return logs
 
 
 def epochs_of(voda, name):
