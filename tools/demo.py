@@ -32,7 +32,7 @@ class Demo:
 
     def start(self):
         self.up = subprocess.Popen(
-            [self.voda, "up", "--data", self.folder, "--listen", "127.0.0.1:0", "--nodes", "a:2,b:2",
+            [self.voda, "up", "--data", self.folder, "--listen", "127.0.0.1:0", "--nodes", "a:2,b:2", "--gpu-type", "cpu",
              "--algorithm", "ElasticFIFO", "--rate-limit", "3s", "--log-format", "json"], cwd=ROOT, stderr=self.log)
         server = os.path.join(self.folder, "server")
         deadline = time.monotonic() + 30

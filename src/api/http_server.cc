@@ -293,13 +293,16 @@ struct Core : HttpSessions, std::enable_shared_from_this<Core> {
     tls_look_at = now + std::chrono::duration_cast<HttpClock::duration>(
                             std::chrono::duration<double>(config.tls_look_seconds));
     const TlsFiles found = LookAtTlsFiles(config);
-    if (found == std::exchange(tls_files, found)) return;
+    if (found == tls_files) return;
     auto made = MakeTls(config);
     if (!made) {
+      if (std::exchange(tls_trouble, made.error().message) == made.error().message) return;
       return Log(LogLevel::kError, "TLS files have changed and cannot be used; those from before are",
                  {{"why", made.error().message}});
     }
     tls = *std::move(made);
+    tls_files = found;
+    tls_trouble.clear();
     Log(LogLevel::kInfo, "TLS files were read again", {{"certificate", config.tls_certificate}});
   }
 
@@ -366,7 +369,8 @@ struct Core : HttpSessions, std::enable_shared_from_this<Core> {
   asio::io_context io;
   asio::executor_work_guard<asio::io_context::executor_type> work;
   std::unique_ptr<asio::ssl::context> tls;
-  TlsFiles tls_files{};  // as they were looked at last
+  TlsFiles tls_files{};     // that are in use
+  std::string tls_trouble;  // with newer ones, as it was told
   HttpClock::time_point tls_look_at;
   asio::steady_timer sweep;
   double period;

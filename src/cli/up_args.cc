@@ -82,11 +82,14 @@ Result<OfferedNodes> OfferNodes(const NodeFlags& flags, const Result<std::vector
   const bool sized = flags.slots > 0 || !flags.nodes.empty();
   if (!found) {
     if (!sized && flags.gpu_type != kNoGpu) {
-      return Error{fmt::format("looking for GPUs: {}; mend the driver, or give --slots N to run without GPUs",
+      return Error{fmt::format("looking for GPUs: {}; mend the driver, or give --gpu-type cpu to run without",
                                found.error().message)};
     }
     offered.warning = fmt::format("looking for GPUs: {}; slots have no GPU", found.error().message);
   }
+  const auto named = [&](const DeclaredNode& node) {
+    return node.gpu_type.empty() ? flags.gpu_type : node.gpu_type;
+  };
   const std::vector<GpuInfo> gpus = found ? *found : std::vector<GpuInfo>();
 
   if (flags.nodes.empty()) {
@@ -108,14 +111,14 @@ Result<OfferedNodes> OfferNodes(const NodeFlags& flags, const Result<std::vector
     offered.nodes = std::move(*nodes);
   }
 
-  const auto wants_gpus = [&](const DeclaredNode& node) {
-    return (node.gpu_type.empty() ? flags.gpu_type : node.gpu_type) != kNoGpu;
-  };
+  const auto wants_gpus = [&](const DeclaredNode& node) { return named(node) != kNoGpu; };
   std::size_t slots = 0;
   std::size_t wanted = 0;
+  bool all_named = true;
   for (const DeclaredNode& node : offered.nodes) {
     slots += static_cast<std::size_t>(node.gpus);
     if (wants_gpus(node)) wanted += static_cast<std::size_t>(node.gpus);
+    all_named = all_named && !named(node).empty();
   }
   if (!flags.nodes.empty())
     offered.note = fmt::format("{} declared nodes with {} slots", offered.nodes.size(), slots);
@@ -123,16 +126,18 @@ Result<OfferedNodes> OfferNodes(const NodeFlags& flags, const Result<std::vector
   if (enough && sized && wanted > 0)
     offered.note += fmt::format(", {} of the {} GPUs of this machine", wanted, gpus.size());
   if (!enough && !gpus.empty()) {
-    offered.warning = fmt::format(
-        "{} slots and {} GPUs: with more slots than GPUs jobs see no GPU; give {} slots or fewer, or the "
-        "type "
-        "cpu",
-        wanted, gpus.size(), gpus.size());
+    offered.warning = fmt::format("{} slots for GPUs and {} GPU{}: jobs see no GPU", wanted, gpus.size(),
+                                  gpus.size() == 1 ? "" : "s");
+  }
+  // Jobs that run on this type of GPU would be stopped if their nodes came back with another.
+  if (!enough && (!found || !gpus.empty()) && !all_named) {
+    return Error{fmt::format("{}; give no more slots than GPUs that work, or --gpu-type cpu to run without",
+                             offered.warning)};
   }
   std::size_t next = 0;
   for (DeclaredNode& node : offered.nodes) {
     const bool has_gpus = enough && wants_gpus(node);
-    if (node.gpu_type.empty()) node.gpu_type = flags.gpu_type;
+    node.gpu_type = named(node);
     if (node.gpu_type.empty()) node.gpu_type = has_gpus ? gpus.front().type : kNoGpu;
     for (int i = 0; has_gpus && i < node.gpus; ++i) node.devices.push_back(gpus[next++].index);
   }

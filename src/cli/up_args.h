@@ -29,9 +29,10 @@ struct OfferedNodes {
   std::string warning;  // empty: none
 };
 
-// A slot is a GPU where there are as many GPUs as slots: the first ones in turn. Else, and where the type is
-// cpu, slots have no GPU and their type is cpu, unless the flags name another. GPUs that cannot be asked for
-// are an error only where nobody says how many slots there are.
+// A slot is a GPU, the first ones in turn; on a machine without any, and where the type is cpu, slots have
+// none. Where there are more slots than GPUs, or the GPUs cannot be asked for, slots have none either, and
+// the flags must name their type: one that changed with the state of a driver would stop the jobs of the
+// other.
 Result<OfferedNodes> OfferNodes(const NodeFlags& flags, const Result<std::vector<GpuInfo>>& found,
                                 const std::string& host, int cores);
 

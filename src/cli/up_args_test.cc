@@ -42,12 +42,12 @@ TEST(OfferNodes, SlotsAreTheFirstGpus) {
   EXPECT_EQ(offered.warning, "");
 }
 
-TEST(OfferNodes, MoreSlotsThanGpusHaveNone) {
-  const OfferedNodes offered = Offer({.slots = 6, .nodes = "", .gpu_type = ""}, Gpus(4));
-  EXPECT_EQ(offered.nodes[0].gpus, 6);
-  EXPECT_EQ(offered.nodes[0].gpu_type, "cpu");
-  EXPECT_EQ(offered.nodes[0].devices, Devices{});
-  EXPECT_NE(offered.warning.find("6 slots and 4 GPUs"), std::string::npos) << offered.warning;
+TEST(OfferNodes, MoreSlotsThanGpusNeedAType) {
+  const auto refused = OfferNodes({.slots = 6, .nodes = "", .gpu_type = ""}, Gpus(4), "here", 16);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().message,
+            "6 slots for GPUs and 4 GPUs: jobs see no GPU; give no more slots than GPUs that work, or "
+            "--gpu-type cpu to run without");
   const OfferedNodes named = Offer({.slots = 6, .nodes = "", .gpu_type = "h200"}, Gpus(4));
   EXPECT_EQ(named.nodes[0].gpu_type, "h200");
   EXPECT_EQ(named.nodes[0].devices, Devices{});
@@ -71,26 +71,29 @@ TEST(OfferNodes, DeclaredNodesShareTheGpusOut) {
   EXPECT_EQ(some.nodes[1].devices, (Devices{1, 2}));
   EXPECT_EQ(some.nodes[2].devices, Devices{});
   EXPECT_EQ(some.note, "3 declared nodes with 12 slots, 3 of the 4 GPUs of this machine");
-  const OfferedNodes many = Offer({.slots = 0, .nodes = "a:4,b:4:v100", .gpu_type = ""}, Gpus(4));
-  EXPECT_EQ(many.nodes[0].gpu_type, "cpu");
+  EXPECT_FALSE(OfferNodes({.slots = 0, .nodes = "a:4,b:4:v100", .gpu_type = ""}, Gpus(4), "here", 16));
+  const OfferedNodes many = Offer({.slots = 0, .nodes = "a:4:h200,b:4:v100", .gpu_type = ""}, Gpus(4));
+  EXPECT_EQ(many.nodes[0].gpu_type, "h200");
   EXPECT_EQ(many.nodes[1].gpu_type, "v100");
   for (const DeclaredNode& node : many.nodes) EXPECT_EQ(node.devices, Devices{});
-  EXPECT_NE(many.warning.find("8 slots and 4 GPUs"), std::string::npos) << many.warning;
+  EXPECT_NE(many.warning.find("8 slots for GPUs and 4 GPUs"), std::string::npos) << many.warning;
 }
 
-TEST(OfferNodes, ADriverThatDoesNotAnswerMattersOnlyWhereGpusAreAskedFor) {
+// A restart after an update of the driver must not turn the GPUs into something else under jobs that run.
+TEST(OfferNodes, ADriverThatDoesNotAnswerMattersUnlessTheTypeIsNamed) {
   const Result<std::vector<GpuInfo>> broken = Error{"cannot ask the NVIDIA driver (NVML: mismatch)"};
-  const auto refused = OfferNodes({}, broken, "here", 16);
-  ASSERT_FALSE(refused);
-  EXPECT_EQ(
-      refused.error().message,
-      "looking for GPUs: cannot ask the NVIDIA driver (NVML: mismatch); mend the driver, or give --slots "
-      "N to run without GPUs");
-  for (const NodeFlags& flags : {NodeFlags{.slots = 2, .nodes = "", .gpu_type = ""},
-                                 NodeFlags{.slots = 0, .nodes = "a:2", .gpu_type = ""},
+  for (const NodeFlags& flags : {NodeFlags{}, NodeFlags{.slots = 2, .nodes = "", .gpu_type = ""},
+                                 NodeFlags{.slots = 0, .nodes = "a:2:v100,b:2", .gpu_type = ""}}) {
+    const auto refused = OfferNodes(flags, broken, "here", 16);
+    ASSERT_FALSE(refused);
+    EXPECT_NE(refused.error().message.find("NVML: mismatch"), std::string::npos) << refused.error().message;
+    EXPECT_NE(refused.error().message.find("--gpu-type cpu"), std::string::npos) << refused.error().message;
+  }
+  for (const NodeFlags& flags : {NodeFlags{.slots = 2, .nodes = "", .gpu_type = "h200"},
+                                 NodeFlags{.slots = 0, .nodes = "a:2:h200", .gpu_type = ""},
                                  NodeFlags{.slots = 0, .nodes = "", .gpu_type = "cpu"}}) {
     const OfferedNodes offered = Offer(flags, broken);
-    EXPECT_EQ(offered.nodes[0].gpu_type, "cpu");
+    EXPECT_EQ(offered.nodes[0].gpu_type, flags.gpu_type.empty() ? "h200" : flags.gpu_type);
     EXPECT_EQ(offered.nodes[0].devices, Devices{});
     EXPECT_NE(offered.warning.find("NVML: mismatch"), std::string::npos) << offered.warning;
   }

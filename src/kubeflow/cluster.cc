@@ -254,8 +254,9 @@ class Driven final : public KubeflowCluster, public DriverHost {
   void PutJob(const JobObject& job) {
     if (waiting_ > 0) return;
     // Once it is being deleted its operator does nothing for it. Without our label, or with another queue's,
-    // it is not ours any more.
-    if (IsManaged(job) && (!IsOurs(job) || job.deleting)) GoneJob(job);
+    // it is not ours any more. How it ended is told all the same.
+    const bool leaves = job.end == JobObject::End::kNone && (job.deleting || !IsOurs(job));
+    if (leaves && IsManaged(job)) GoneJob(job);
     IsManaged(job) ? Stir(JobId(job)) : callbacks_.seen(job);
   }
   void GoneJob(const JobObject& job) {

@@ -104,11 +104,13 @@ bool JobDriver::Dead(const PodObject& pod) const {
 }
 
 void JobDriver::LookAtEnding(const JobView& view) {
-  for (const JobView::Worker& worker : view.workers) {
-    if (!worker.pod->deleting) continue;
-    const std::chrono::duration<double> left(worker.pod->gone_by - WallSeconds());
+  const auto look = [&](const PodObject* pod) {
+    if (pod == nullptr || !pod->deleting) return;
+    const std::chrono::duration<double> left(pod->gone_by - WallSeconds());
     Again(std::max(kEnding, std::chrono::duration_cast<kube::Duration>(left)));
-  }
+  };
+  for (const JobView::Worker& worker : view.workers) look(worker.pod);
+  look(view.launcher);
 }
 
 double JobDriver::WallSeconds() const {
@@ -292,8 +294,10 @@ void JobDriver::Refused(const Sent& sent, const kube::ApiError& error) {
     retry_at_ = {};
     return;
   }
+  const kube::TimePoint now = host_.io().Now();
+  if (now < retry_at_) return;  // of several at once the first counts
   const kube::Duration delay = Backoff(failures_++);
-  retry_at_ = host_.io().Now() + delay;
+  retry_at_ = now + delay;
   Again(delay);
 }
 

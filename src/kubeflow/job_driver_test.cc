@@ -178,6 +178,25 @@ TEST(JobDriver, ARefusedWriteIsTriedAgainAfterATimeAndItsReasonIsTold) {
   EXPECT_NE(host.stuck.find("no pins on Monday"), std::string::npos) << host.stuck;
 }
 
+TEST(JobDriver, WritesThatFailTogetherAreTriedAgainTogetherAndSoon) {
+  Host host;
+  host.job.replicas = 8;
+  for (int i = 0; i < 8; ++i) {
+    host.AddPod("", false);
+    host.pods.back().gated = true;
+  }
+  JobDriver driver(host, {.name = "ns/job", .gpu_type = "x"});
+  driver.Execute({.id = 1, .kind = ActionKind::kStart, .seats = std::vector<std::string>(8, "a")}, "x");
+  for (const kube::Duration wait : {kube::Duration(1'000), kube::Duration(2'000), kube::Duration(4'000)}) {
+    ASSERT_EQ(host.fake.open.size(), 8U);
+    while (!host.fake.open.empty()) host.fake.Answer(500, "boom");
+    host.fake.Pass(wait - kube::Duration(1));
+    ASSERT_TRUE(host.fake.open.empty());
+    host.fake.Pass(kube::Duration(1));
+  }
+  EXPECT_EQ(host.fake.open.size(), 8U);
+}
+
 TEST(JobDriver, AWriteThatCameTooLateIsMadeAnewWhenTheChangeIsSeen) {
   Host host;
   host.AddPod("", false);

@@ -37,7 +37,22 @@ std::string Submitted(const std::string& document) {
   return object.dump();
 }
 
+std::string LeftTo(std::string_view queue) {
+  return fmt::format(
+      "Voda leaves this job alone: its label {}: {} gives it to another queue; remove one of the two labels",
+      kOtherQueueLabel, queue);
+}
+
 }  // namespace
+
+std::string OfAnotherQueue(const JobSpec& spec) {
+  const Json object = Json::parse(spec.document, nullptr, false);
+  const Json labels =
+      object.is_object() ? object.value(Json::json_pointer("/metadata/labels"), Json()) : Json();
+  if (!labels.is_object() || !labels.contains(kOtherQueueLabel)) return {};
+  const Json& queue = labels[std::string(kOtherQueueLabel)];
+  return LeftTo(queue.is_string() ? queue.get<std::string>() : queue.dump());
+}
 
 Result<int> AmountPerWorker(const JobSpec& spec, const std::string& gpu_type, std::string_view resource) {
   if (resource == "nvidia.com/gpu" || resource == "amd.com/gpu") return spec.gpus_per_worker;
@@ -72,10 +87,7 @@ Judgement Judge(const JobObject& job, const std::set<std::string, std::less<>>& 
   if (!job.labels.contains(kQueueLabel) || job.deleting) return judgement;
   if (const auto other = job.labels.find(kOtherQueueLabel); other != job.labels.end()) {
     judgement.verdict = Verdict::kLeftAlone;
-    judgement.why = fmt::format(
-        "Voda leaves this job alone: its label {}: {} gives it to another queue; remove one of the two "
-        "labels",
-        kOtherQueueLabel, other->second);
+    judgement.why = LeftTo(other->second);
     return judgement;
   }
   judgement.verdict = Verdict::kFound;

@@ -24,6 +24,9 @@ struct Judgement {
 // that were never started.
 Judgement Judge(const JobObject& job, const std::set<std::string, std::less<>>& allowed);
 
+// Why a job that is submitted through Voda belongs to another queue by its labels; empty: it does not.
+std::string OfAnotherQueue(const JobSpec& spec);
+
 // How much of this resource one worker takes. A job that names GPUs of a make takes so many of them.
 Result<int> AmountPerWorker(const JobSpec& spec, const std::string& gpu_type, std::string_view resource);
 

@@ -89,6 +89,21 @@ TEST(Judge, OthersAreLeftAlone) {
   EXPECT_EQ(Judged(object).verdict, Verdict::kNotOurs);
 }
 
+TEST(Judge, OneForAnotherQueueIsNotSubmittedThroughVoda) {
+  Json object = Applied();
+  for (const char* key :
+       {"uid", "resourceVersion", "generation", "creationTimestamp", "ownerReferences", "managedFields"})
+    object["metadata"].erase(key);
+  object.erase("status");
+  auto spec = ParseJobs(object.dump(), {}, RunAs::kContainers);
+  ASSERT_TRUE(spec) << spec.error().message;
+  EXPECT_EQ(OfAnotherQueue(spec->front()), "");
+  object["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] = "theirs";
+  spec = ParseJobs(object.dump(), {}, RunAs::kContainers);
+  ASSERT_TRUE(spec) << spec.error().message;
+  EXPECT_NE(OfAnotherQueue(spec->front()).find("kueue.x-k8s.io/queue-name: theirs"), std::string::npos);
+}
+
 TEST(Judge, WhatSpeaksAgainstIt) {
   Json object = Applied();
   object["spec"]["runPolicy"]["suspend"] = false;

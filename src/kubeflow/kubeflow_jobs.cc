@@ -344,6 +344,8 @@ class Jobs final : public KubeflowJobs {
     if (batch->next == batch->jobs.size()) return Answer(batch->done, std::nullopt);
     if (!callbacks_.may_write()) return Undo(batch, NotLeading());
     const ClusterJob& job = batch->jobs[batch->next];
+    if (std::string why = OfAnotherQueue(job.spec); !why.empty())
+      return Undo(batch, Invalid(fmt::format("{}: {}", job.spec.name, why)));
     const auto [name_space, name] = Split(job.name);
     const kube::Resource resource = JobResource(job.spec.kind, job.spec.api_version);
     if (!cluster_->Claim(job.name, job.spec.kind)) return Undo(batch, Conflict(kSameName));

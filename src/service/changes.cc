@@ -88,7 +88,9 @@ void Service::Write(const JobRecord& record, const Changes& changes, Done done, 
   }
   // One write of a job at a time: of two that overlap, one may fail and the other hold what it asked for.
   remembering_[id];
-  cluster_.Remember(record.name, WriteKeptState(WithAsked(record)),
+  const std::string state = WriteKeptState(WithAsked(record));
+  cluster_.Note(record.name, state);  // what else is written of the job meanwhile carries it
+  cluster_.Remember(record.name, state,
                     [this, id, take_effect, done = std::move(done)](const std::optional<Refusal>& refused) {
                       asked_.erase(id);
                       const auto waiting = std::move(remembering_.extract(id).mapped());

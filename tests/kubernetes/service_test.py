@@ -237,6 +237,7 @@ class ServiceTest(unittest.TestCase):
         self.assertNotIn(SCHEDULED, self.conditions("pytorchjob", "foreign"))
         self.assertEqual(voda.jobs(), {})
         self.assertIn("hostPath", self.refused(400, voda.ask, "POST", "/api/v1/jobs", json.dumps(dangerous)))
+        self.assertIn("queue-name: theirs", self.refused(400, voda.ask, "POST", "/api/v1/jobs", json.dumps(foreign)))
         # What speaks against it can be mended in place.
         self.cluster.kubectl("label", "pytorchjob", "foreign", "kueue.x-k8s.io/queue-name-")
         self.size(voda, "default/foreign", 2)
