@@ -138,7 +138,9 @@ class TrainingTest(live.LiveTest):
     def test_elastic_horovod_grows_and_shrinks(self):
         voda = self.voda("--nodes", "a:2,b:2", "--algorithm", "ElasticFIFO", "--rate-limit", "1s").start()
         go = os.path.join(voda.folder, "go")
-        [name] = voda.submit(example("horovod-elastic.yaml", EPOCHS=40))
+        # Few steps with a long wait for data: else, on busy cores, four would be measured to be slower than one, and
+        # nobody would give it four again.
+        [name] = voda.submit(example("horovod-elastic.yaml", EPOCHS=40, STEPS_PER_EPOCH=10, WAIT_MS=450))
         size = voda.job(name)["max"]
         self.settled(voda, {name: min(size, SLOTS)})
         [other] = voda.submit(live.job("other", until(go), workers=SLOTS - 1))
