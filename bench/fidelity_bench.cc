@@ -56,8 +56,8 @@ void Fidelity(const std::string& data) {
   fmt::print("{:<11} {:<16} {:>9} {:>7} {:>7}   {:>8} {:>7} {:>7}\n", "workload", "algorithm", "makespan",
              "logged", "diff", "avg JCT", "logged", "diff");
   for (const std::string workload_name : {"run_1", "run_1_hard"}) {
-    const Workload workload = Must(
-        LoadWorkload({.path = data + "/voda-thesis/workload_" + workload_name + ".csv", .format = "thesis"}));
+    const Workload workload = Must(LoadWorkload(
+        {.path = fmt::format("{}/voda-thesis/workload_{}.csv", data, workload_name), .format = "thesis"}));
     for (const std::string algorithm : {"ElasticFIFO", "ElasticTiresias", "FfDLOptimizer", "AFS-L"}) {
       PolicyOptions options;
       if (algorithm == "ElasticTiresias")
@@ -79,20 +79,20 @@ void Forecasts(const std::string& title, const Workload& workload, const std::st
   config.nodes = Must(ParseCluster(cluster));
   config.estimates = estimates;
   std::map<std::string, std::pair<double, double>> predicted;  // job -> when asked, forecast start
-  const auto waits = [](const State& state, std::size_t i) {
-    return state.active[i].desired.empty() && state.world.jobs[i].workers.empty() &&
+  const auto waits = [](const State& state, JobIndex i) {
+    return state.active[i].desired.empty() && state.active[i].observed.empty() &&
            !state.world.jobs[i].first_start;
   };
   config.on_round = [&](const Scheduler& scheduler, const Plan&, double now) {
     // The plan is decided but not carried out: what starts at this very instant is no forecast.
     const State& state = scheduler.state();
     bool fresh = false;
-    for (std::size_t i = 0; i < state.active.size(); ++i) {
+    for (const JobIndex i : state.active.indices()) {
       fresh = fresh || (waits(state, i) && !predicted.contains(state.world.jobs[i].name));
     }
     if (!fresh) return;
-    const auto starts = ForecastStarts(state, scheduler.policy(), now);
-    for (std::size_t i = 0; i < starts.size(); ++i) {
+    const auto starts = ForecastStarts(View(state, now), *scheduler.policy());
+    for (const JobIndex i : starts.indices()) {
       if (!starts[i] || !waits(state, i)) continue;
       predicted.emplace(state.world.jobs[i].name, std::pair(now, *starts[i]));
     }
@@ -137,8 +137,8 @@ int Main() {
   for (const EstimateMode mode : {EstimateMode::kOracle, EstimateMode::kLearned}) {
     const std::string suffix = mode == EstimateMode::kOracle ? " oracle" : " learned";
     for (const std::string name : {"run_1", "run_1_hard"}) {
-      const Workload workload =
-          Must(LoadWorkload({.path = data + "/voda-thesis/workload_" + name + ".csv", .format = "thesis"}));
+      const Workload workload = Must(LoadWorkload(
+          {.path = fmt::format("{}/voda-thesis/workload_{}.csv", data, name), .format = "thesis"}));
       for (const std::string algorithm : {"FIFO", "ElasticFIFO", "AFS-L"})
         Forecasts(name + suffix, workload, "3x4", mode, algorithm);
     }

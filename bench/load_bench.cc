@@ -200,7 +200,8 @@ class Streams {
     if (event.type == "job.submitted") ++seen.submitted;
     if (event.type == "job.changed") ++seen.changed;
     if (event.type == "round") ++seen.rounds;
-    const std::string of = Between(event.data, "\"job\": \"", '"');
+    // Not a job that a round changed, which is named further inside.
+    const std::string of = Between(event.data, fmt::format(R"("type":"{}","job":")", event.type), '"');
     if (!job.empty() && of != job) seen.ordered = false;
     if (!first) return;
     if (began_ == 0) began_ = seq;

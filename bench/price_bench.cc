@@ -5,8 +5,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <cstdlib>
 #include <filesystem>
 #include <limits>
 #include <string>
@@ -14,23 +12,15 @@
 #include <utility>
 #include <vector>
 
-#include "base/random.h"
 #include "bench_data.h"
 #include "policy/registry.h"
-#include "sim/cluster_spec.h"
-#include "sim/load_workload.h"
+#include "price_sets.h"
 #include "sim/simulation.h"
 
 namespace voda::sim {
 namespace {
 
-constexpr int kThesisSeeds = 24;
-constexpr int kPolluxWorkloads = 8;
-constexpr int kPolluxGpus = 64;
 constexpr int kErrorDraws = 4;
-constexpr int kSyntheticSeeds = 4;
-constexpr int kSyntheticJobs = 320;
-constexpr double kPolluxInterval = 8 * 3600 / 160.0;  // 160 jobs in eight hours
 
 // The policies compared -------------------------------------------------------------------------------------
 
@@ -51,8 +41,8 @@ const std::vector<Contestant>& Contestants() {
       {"ElasticTiresias", "ElasticTiresias"},
       {"FfDLOptimizer", "FfDLOptimizer"},
       {"AFS-L", "AFS-L"},
-      {"Price c=1.5", "Price", {{"c", "1.5"}}, false},
-      {"Price c=4", "Price", {{"c", "4"}}, false},
+      {"Price c=2", "Price", {{"c", "2"}}, false},
+      {"Price c=5", "Price", {{"c", "5"}}, false},
   };
   return all;
 }
@@ -89,7 +79,7 @@ void WorstRho(const Workload& workload, const RunResult& run, const SimulationCo
   int gpus = 0;
   for (const Node& node : config.nodes) gpus += node.gpus;
   const double present_in_run = run.avg_jct_s * run.completed / run.makespan_s;
-  for (std::size_t i = 0; i < workload.jobs.size(); ++i) {
+  for (const JobNumber i : workload.jobs.indices()) {
     const JobResult& job = run.jobs[i];
     const double jct = *job.end - job.submit_time;
     double beside = 0;
@@ -147,7 +137,7 @@ class Table {
     fmt::print("\n{}\n", title);
     fmt::print("{:<16} {:>8} {:>8} {:>9} {:>9} {:>8} {:>7} {:>8}   {}\n", "policy", "avg JCT", "p99",
                "makespan", "rescales", "preempt", "rho", "rho own", "Price's JCT against it");
-    const double price = Of("Price c=1.5").avg_jct;
+    const double price = Of("Price c=2").avg_jct;
     for (const auto& [who, f] : rows_) {
       fmt::print("{:<16} {:>8.0f} {:>8.0f} {:>9.0f} {:>9.1f} {:>8.1f} {:>7.2f} {:>8.2f}   {:+.1f} %\n",
                  who->label, f.avg_jct, f.p99, f.makespan, f.rescales, f.preemptions, f.rho, f.rho_own,
@@ -209,82 +199,6 @@ class Goals {
   int missed_ = 0;
 };
 
-// Workloads -------------------------------------------------------------------------------------------------
-
-// The same jobs in random order at the given times (ascending).
-Workload Reshuffled(const Workload& base, const std::vector<double>& times, Random& random) {
-  Workload shuffled = base;
-  for (std::size_t i = shuffled.jobs.size(); i > 1; --i) {
-    const auto other = static_cast<std::size_t>(random.Below(static_cast<int>(i)));
-    std::swap(shuffled.jobs[i - 1], shuffled.jobs[other]);
-  }
-  for (std::size_t i = 0; i < shuffled.jobs.size(); ++i) {
-    WorkloadJob& job = shuffled.jobs[i];
-    job.submit_time = times[i];
-    job.name = fmt::format("{}-{:04}", job.category, i);
-  }
-  return shuffled;
-}
-
-std::vector<double> PoissonTimes(std::size_t count, double interval, Random& random) {
-  std::vector<double> times;
-  double now = 0;
-  for (std::size_t i = 0; i < count; ++i) {
-    times.push_back(now);
-    now += interval * random.Exponential();
-  }
-  return times;
-}
-
-// The pattern of run_1_hard: five windows of very different density.
-std::vector<double> BurstTimes(Random& random) {
-  struct Window {
-    int jobs;
-    double from;
-    double to;
-  };
-  constexpr std::array<Window, 5> kWindows{
-      {{6, 0, 180}, {3, 180, 1500}, {8, 1500, 1740}, {2, 1740, 2700}, {5, 3000, 3300}}};
-  std::vector<double> times;
-  for (const Window& window : kWindows) {
-    for (int i = 0; i < window.jobs; ++i)
-      times.push_back(window.from + (window.to - window.from) * random.Uniform());
-  }
-  std::sort(times.begin(), times.end());
-  return times;
-}
-
-std::vector<Workload> ThesisSeeds(const Workload& base, bool bursts) {
-  std::vector<Workload> workloads;
-  for (int seed = 1; seed <= kThesisSeeds; ++seed) {
-    Random random(static_cast<std::uint64_t>(seed));
-    const auto times = bursts ? BurstTimes(random) : PoissonTimes(base.jobs.size(), 30, random);
-    workloads.push_back(Reshuffled(base, times, random));
-  }
-  return workloads;
-}
-
-// Poisson arrivals of jobs drawn from all of Pollux' workloads.
-std::vector<Workload> Synthetic(const std::vector<Workload>& pollux, double load) {
-  std::vector<const WorkloadJob*> mix;
-  for (const Workload& workload : pollux) {
-    for (const WorkloadJob& job : workload.jobs) mix.push_back(&job);
-  }
-  std::vector<Workload> workloads;
-  for (int seed = 1; seed <= kSyntheticSeeds; ++seed) {
-    Random random(static_cast<std::uint64_t>(seed));
-    Workload& workload = workloads.emplace_back();
-    const auto times = PoissonTimes(kSyntheticJobs, kPolluxInterval / load, random);
-    for (std::size_t i = 0; i < times.size(); ++i) {
-      WorkloadJob job = *mix[static_cast<std::size_t>(random.Below(static_cast<int>(mix.size())))];
-      job.submit_time = times[i];
-      job.name = fmt::format("{}-{:04}", job.category, i);
-      workload.jobs.push_back(std::move(job));
-    }
-  }
-  return workloads;
-}
-
 // The four parts --------------------------------------------------------------------------------------------
 
 Table Compare(const std::vector<Workload>& workloads, const SimulationConfig& config,
@@ -299,11 +213,7 @@ Table Compare(const std::vector<Workload>& workloads, const SimulationConfig& co
 
 // Without a cross-node slow-down there is nothing for a move to gain; the eight keep their default placement.
 Table CompareThesis(const std::vector<Workload>& workloads, std::string_view progress) {
-  SimulationConfig config;
-  config.nodes = Must(ParseCluster("3x4"));
-  config.core.rate_limit = 30;
-  config.costs = {.start = 39.1, .rescale = 110.3, .migration = 97.1};
-  config.estimates = EstimateMode::kOracle;
+  SimulationConfig config = ThesisConfig();
   Table table;
   for (const Contestant& who : Contestants()) {
     fmt::print(stderr, "{}: {}\n", progress, who.label);
@@ -313,17 +223,7 @@ Table CompareThesis(const std::vector<Workload>& workloads, std::string_view pro
   return table;
 }
 
-SimulationConfig PolluxConfig() {
-  SimulationConfig config;
-  config.nodes = Must(ParseCluster("16x4"));
-  config.core.placement = PlacementMode::kCost;
-  config.core.rate_limit = 30;
-  config.costs = {.start = 30, .rescale = 30, .migration = 30};
-  config.estimates = EstimateMode::kOracle;
-  return config;
-}
-
-void Thesis(const std::string& data, Goals& goals) {
+void Thesis(Goals& goals) {
   fmt::print(
       "A. The thesis' 24 jobs on 3x4: its costs, rate limit 30 s, true estimates, placement cost for Price "
       "and stable for the eight (seconds)\n");
@@ -337,18 +237,17 @@ void Thesis(const std::string& data, Goals& goals) {
   const Case cases[] = {{"run_1", 2450, 5200, 2560, "Poisson, mean 30 s"},
                         {"run_1_hard", 1750, 5550, 1800, "bursts"}};
   for (const Case& it : cases) {
-    const Workload base =
-        Must(LoadWorkload({.path = data + "/voda-thesis/workload_" + it.name + ".csv", .format = "thesis"}));
+    const Workload base = ThesisRun(it.name);
     const Table table = CompareThesis({base}, it.name);
     table.Print(it.name);
-    goals.AtMost(it.name + ", Price's avg JCT", table.Of("Price c=1.5").avg_jct, it.jct);
-    goals.AtMost(it.name + ", makespan at c = 4", table.Of("Price c=4").makespan, it.throughput_makespan);
-    goals.AtMost(it.name + ", avg JCT at c = 4", table.Of("Price c=4").avg_jct, it.throughput_jct);
+    goals.AtMost(it.name + ", Price's avg JCT", table.Of("Price c=2").avg_jct, it.jct);
+    goals.AtMost(it.name + ", makespan at c = 5", table.Of("Price c=5").makespan, it.throughput_makespan);
+    goals.AtMost(it.name + ", avg JCT at c = 5", table.Of("Price c=5").avg_jct, it.throughput_jct);
 
     const Table seeds = CompareThesis(ThesisSeeds(base, it.name == "run_1_hard"), it.name + " reshuffled");
     seeds.Print(fmt::format("the same jobs in random order, {}, mean of {} seeds, worst rho", it.arrivals,
                             kThesisSeeds));
-    const double price = seeds.Of("Price c=1.5").avg_jct;
+    const double price = seeds.Of("Price c=2").avg_jct;
     goals.PercentBelow("avg JCT against AFS-L", price, seeds.Of("AFS-L").avg_jct, 10);
     goals.PercentBelow("avg JCT against ElasticFIFO", price, seeds.Of("ElasticFIFO").avg_jct, 15);
   }
@@ -360,7 +259,7 @@ void Pollux(const std::vector<Workload>& workloads, Goals& goals) {
       "estimates; placement cost for all, so that only the policy differs\n");
   const Table table = Compare(workloads, PolluxConfig(), "pollux");
   table.Print("mean of 8 workloads, worst rho");
-  const Figures& price = table.Of("Price c=1.5");
+  const Figures& price = table.Of("Price c=2");
   goals.AtMost("mean avg JCT (2751 is Pollux' own with adaptive batch sizes)", price.avg_jct, 2751);
   goals.AtMost("mean p99 against AFS-L's", price.p99, table.Of("AFS-L").p99);
   goals.RhoAtMost("worst rho", price, 2.5);
@@ -378,7 +277,7 @@ void WrongEstimates(const std::vector<Workload>& workloads, Goals& goals) {
     repeated.insert(repeated.end(), workloads.begin(), workloads.end());
   const Table table = Compare(repeated, config, "pollux, wrong estimates");
   table.Print(fmt::format("mean of 8 workloads with {} draws of the errors each, worst rho", kErrorDraws));
-  const Figures& price = table.Of("Price c=1.5");
+  const Figures& price = table.Of("Price c=2");
   goals.AtMost("mean avg JCT", price.avg_jct, 2900);
   goals.Ahead("mean avg JCT", price.avg_jct, table.BestOfTheEight());
 }
@@ -392,7 +291,7 @@ void Loads(const std::vector<Workload>& pollux, Goals& goals) {
     const Table table =
         Compare(Synthetic(pollux, load), PolluxConfig(), fmt::format("synthetic load {:.1f}", load));
     table.Print(fmt::format("load {:.1f}, mean of {} seeds, worst rho", load, kSyntheticSeeds));
-    const Figures& price = table.Of("Price c=1.5");
+    const Figures& price = table.Of("Price c=2");
     goals.Ahead(fmt::format("load {:.1f}, mean avg JCT", load), price.avg_jct, table.BestOfTheEight());
     goals.RhoAtMost(fmt::format("load {:.1f}, worst rho", load), price, 3);
   }
@@ -401,18 +300,14 @@ void Loads(const std::vector<Workload>& pollux, Goals& goals) {
 int Main() {
   const std::string data = DataFolder();
   for (const std::string needed : {"voda-thesis", "pollux"}) {
-    if (std::filesystem::exists(data + "/" + needed)) continue;
+    if (std::filesystem::exists(std::filesystem::path(data) / needed)) continue;
     fmt::print("LEFT OUT: Price against the eight needs {}; set VODA_DATA to the folder that holds it\n",
                needed);
     return 0;
   }
-  std::vector<Workload> pollux;
-  for (int number = 1; number <= kPolluxWorkloads; ++number) {
-    pollux.push_back(Must(LoadWorkload(
-        {.path = fmt::format("{}/pollux/workloads.csv#1.0/{}", data, number), .format = "pollux"})));
-  }
+  const std::vector<Workload> pollux = PolluxSet("workloads", "1.0");
   Goals goals;
-  Thesis(data, goals);
+  Thesis(goals);
   Pollux(pollux, goals);
   WrongEstimates(pollux, goals);
   Loads(pollux, goals);

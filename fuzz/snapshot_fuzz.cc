@@ -29,21 +29,21 @@ bool Small(const Snapshot& snapshot) {
 }
 
 void CheckSeats(const Snapshot& snapshot, const Plan& plan) {
-  std::vector<std::int64_t> used(snapshot.nodes.size(), 0);
-  for (JobIndex i = 0; i < static_cast<JobIndex>(snapshot.jobs.size()); ++i) {
+  PerNode<std::int64_t> used(snapshot.nodes.size(), 0);
+  for (const JobIndex i : snapshot.jobs.indices()) {
     const Job& job = snapshot.job(i);
     const auto seats = plan.placement.workers(i);
-    VODA_CHECK(static_cast<int>(seats.size()) == plan.allocation.workers[static_cast<std::size_t>(i)]);
+    VODA_CHECK(static_cast<int>(seats.size()) == plan.allocation.workers[i]);
     for (std::size_t worker = 0; worker < seats.size(); ++worker) {
       const NodeIndex at = seats[worker];
-      VODA_CHECK(at >= 0 && at < static_cast<NodeIndex>(snapshot.nodes.size()));
+      VODA_CHECK(at > kNoNode && at < snapshot.nodes.end_index());
       VODA_CHECK(snapshot.node(at).state != NodeState::kLost);
       const bool stays = worker < job.workers.size() && job.workers[worker] == at;
       VODA_CHECK(snapshot.node(at).state == NodeState::kReady || stays);
-      used[static_cast<std::size_t>(at)] += job.gpus_per_worker;
+      used[at] += job.gpus_per_worker;
     }
   }
-  for (std::size_t n = 0; n < used.size(); ++n) VODA_CHECK(used[n] <= snapshot.nodes[n].gpus);
+  for (const NodeIndex n : used.indices()) VODA_CHECK(used[n] <= snapshot.nodes[n].gpus);
 }
 
 const std::vector<std::unique_ptr<Policy>>& AllPolicies() {

@@ -12,7 +12,8 @@
 namespace {
 
 void CheckPromises(const voda::JobSpec& job) {
-  VODA_CHECK(1 <= job.min && job.min <= job.num && job.num <= job.max && job.max <= voda::kMaxWorkers);
+  VODA_CHECK(1 <= job.limits.min && job.limits.min <= job.limits.num && job.limits.num <= job.limits.max &&
+             job.limits.max <= voda::kMaxWorkers);
   VODA_CHECK(job.gpus_per_worker >= 1 && job.slots_per_worker >= 1);
   VODA_CHECK(!job.name.empty() && job.name.size() <= 32 && !job.category.empty());
   VODA_CHECK(job.launcher.has_value() == (job.kind == voda::JobKind::kMpiJob));

@@ -100,6 +100,7 @@ same jobs-limit.txt 0 get jobs --limit 2
 same jobs-missing.txt 3 get jobs $bert nope
 same nodes.txt 0 get nodes
 same nodes.yaml 0 get nodes -o yaml
+same nodes-wide.txt 0 get nodes -o wide
 same nodes-name.txt 0 get nodes -o name
 same algorithms.txt 0 get algorithms
 same rounds.txt 0 get rounds
@@ -186,8 +187,8 @@ ok create -f "$work/job.yaml"
 # wait.
 ok wait $completed; says "Training job completed: $completed"
 bad 5 "" wait $odd; says "Training job failed: $odd"
-bad 6 "1s passed and not completed: $bert" wait $bert --timeout 1s
-bad 6 "not completed: $bert" wait $completed $bert --timeout 5s
+bad 6 "not completed after 1s: $bert" wait $bert --timeout 1s
+bad 6 "not completed after 5s: $bert" wait $completed $bert --timeout 5s
 ok wait --for running $mnist
 ok wait --for running $completed
 ok wait --for ended $odd $completed
@@ -264,7 +265,10 @@ bad 2 "unknown \"Nope\"; known are FIFO" set algorithm Nope
 bad 2 "--option \"x\" is not KEY=VALUE" set algorithm FIFO --option x
 bad 2 "is not a duration" set ratelimit fast
 bad 2 "nothing to change" set size $bert
-bad 2 "--min" set size $bert --min 0
+bad 2 "--min: Value 0 not in range" set size $bert --min 0
+bad 2 "--max: Value 0 not in range 1 to 65536" set size $bert --max 0
+bad 2 "--data: is empty" get jobs --data ""
+bad 2 "--data: is empty" up --data ""
 bad 2 "name is required" explain
 bad 2 "" get
 bad 2 "" get nothing

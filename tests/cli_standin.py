@@ -60,7 +60,7 @@ EXPLAIN = {
     "job": "bert-20211015-035202", "status": "Waiting", "held": False, "workers": 0, "planned": 0, "position": 2,
     "waiting": 3, "code": "waits_for_gpus", "text": "waits: needs 2 GPUs, 1 free when its turn came", "needs_gpus": 2,
     "free_gpus": 1, "ahead": [{"name": "resnet-20211015-035101", "status": "Running", "workers": 3, "gpus": 3}],
-    "expected_start": 1700000100.0,
+    "now": 1700000000.0, "expected_start": 1700000100.0, "expected_start_guessed": True,
     "last_change": {"time": 1700000010.0, "round": 3, "from": 4, "to": 0, "reason": "gave way", "trigger": "job arrived"},
     "next_round": 1700000030.0}
 ALGORITHMS = {"algorithms": [

@@ -3,7 +3,7 @@
 # Usage: same_bytes_test.sh VODA VODA_OF_THE_OTHER_COMPILER
 set -euo pipefail
 one=$(realpath "$1")
-[ -x "$2" ] || { echo "$2 is missing: make test builds it"; exit 1; }
+[ -x "$2" ] || { echo "$2 is missing: make compilers builds it"; exit 1; }
 two=$(realpath "$2")
 cd "$(dirname "$0")/.."
 passed=0 failed=0

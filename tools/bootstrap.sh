@@ -1,17 +1,18 @@
 #!/usr/bin/env bash
-# Installs the Debian packages that the given groups need: build, demo (and real training), image, test, kubernetes (a
-# test cluster with real nodes). Idempotent, and silent when nothing is missing. Uses sudo when not root.
+# Installs the Debian packages that the given groups need: build, demo (and real training), image, test, coverage,
+# kubernetes (a test cluster with real nodes). Idempotent, and silent when nothing is missing. Uses sudo when not root.
 set -euo pipefail
 
-build=(g++ make cmake ninja-build ccache pkg-config libfmt-dev nlohmann-json3-dev libcli11-dev zlib1g-dev
+build=(g++ make cmake ninja-build ccache pkg-config libfmt-dev libcli11-dev zlib1g-dev
        libboost1.81-dev libssl-dev libcurl4-openssl-dev libsqlite3-dev libyaml-cpp-dev prometheus-cpp-dev
        libsimdjson-dev)
 demo=(python3 python3-torch)
 image=(python3 ca-certificates)
-test=(libgtest-dev librapidcheck-dev time clang-14 libclang-rt-14-dev clang-format-14 clang-tidy-14
+test=(libgtest-dev librapidcheck-dev nlohmann-json3-dev time clang-14 libclang-rt-14-dev clang-format-14 clang-tidy-14
       chromium fonts-dejavu-core prometheus openssl curl tmux
       libtorch-dev pybind11-dev python3-dev python3-venv python3-pip python3-wheel python3-cffi python3-cloudpickle
       python3-psutil python3-yaml python3-packaging)  # the last two lines: what Elastic Horovod is built from
+coverage=(gcovr)
 kubernetes=(python3 python3-venv openssl gcc libc6-dev containerd runc containernetworking-plugins iproute2
             openssh-client openssh-server busybox-static)
 
@@ -22,8 +23,9 @@ for group in "${@:-build}"; do
     demo) wanted+=("${build[@]}" "${demo[@]}") ;;
     image) wanted+=("${image[@]}") ;;
     test) wanted+=("${build[@]}" "${demo[@]}" "${test[@]}") ;;
+    coverage) wanted+=("${coverage[@]}") ;;
     kubernetes) wanted+=("${kubernetes[@]}") ;;
-    *) echo "bootstrap: unknown group '$group'; known are build, demo, image, test, kubernetes" >&2; exit 2 ;;
+    *) echo "bootstrap: unknown group '$group'; known are build, demo, image, test, coverage, kubernetes" >&2; exit 2 ;;
   esac
 done
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds Elastic Horovod against Debian's PyTorch into a virtual environment, for examples/jobs/horovod-elastic.yaml.
 # Takes two minutes the first time and no time after that. Usage: tools/horovod_venv.sh [FOLDER=build/horovod]
-# `tools/bootstrap.sh train` installs the packages it builds with. MAKEFLAGS=-jN limits the compiler processes.
+# `tools/bootstrap.sh test` installs the packages it builds with. MAKEFLAGS=-jN limits the compiler processes.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -13,12 +13,12 @@ case $folder in /*) ;; *) folder=$PWD/$folder ;; esac
 say() { echo "horovod: $*"; }
 fail() { echo "horovod: $*" >&2; exit 1; }
 
-[ -x "$python" ] || fail "there is no $python; install python3 (tools/bootstrap.sh train)"
+[ -x "$python" ] || fail "there is no $python; install python3 (tools/bootstrap.sh test)"
 read_version='import importlib.util, os, runpy
 folder = os.path.dirname(importlib.util.find_spec("torch").origin)  # to import it takes a second
 print(runpy.run_path(os.path.join(folder, "version.py"))["__version__"])'
 torch=$("$python" -c "$read_version" 2>/dev/null) ||
-  fail "$python has no torch; install python3-torch (tools/bootstrap.sh train)"
+  fail "$python has no torch; install python3-torch (tools/bootstrap.sh test)"
 stamp=$folder/horovod.stamp
 wanted="horovod $version, torch $torch, $("$python" -V), in $folder"
 if [ "$(cat "$stamp" 2>/dev/null)" = "$wanted" ]; then
@@ -27,10 +27,10 @@ if [ "$(cat "$stamp" 2>/dev/null)" = "$wanted" ]; then
 fi
 
 for file in /usr/include/torch/csrc/api/include/torch/torch.h /usr/include/pybind11/pybind11.h; do
-  [ -e "$file" ] || fail "$file is missing; install libtorch-dev and pybind11-dev (tools/bootstrap.sh train)"
+  [ -e "$file" ] || fail "$file is missing; install libtorch-dev and pybind11-dev (tools/bootstrap.sh test)"
 done
 for tool in cmake g++ make; do
-  command -v "$tool" >/dev/null || fail "$tool is missing (tools/bootstrap.sh train)"
+  command -v "$tool" >/dev/null || fail "$tool is missing (tools/bootstrap.sh test)"
 done
 
 mkdir -p "$(dirname "$folder")"

@@ -1,4 +1,4 @@
-"""Voda at the size of a large cluster: 1,000 played nodes of 8 GPUs and 1,000 elastic jobs of both kinds, through the
+"""Voda at the size of a large cluster: 1,000 simulated nodes of 8 GPUs and 1,000 elastic jobs of both kinds, through the
 operators. How long it takes until all of them have their workers, then for single events (a job comes, a job is
 deleted, a node is cordoned, a node is lost) the time from the event's write to the last write of the round that
 follows, that round's writes, and Voda's memory and CPU time.

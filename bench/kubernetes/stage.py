@@ -18,7 +18,7 @@ SERVERS = ("kube-apiserver", "etcd", "kube-controller-manager")
 
 
 def stage(nodes, operators, gpus=8, connections=16):
-    """A started cluster with so many played nodes. Their heartbeats are rare: hundreds a second would be measured."""
+    """A started cluster with so many simulated nodes. Their heartbeats are rare: hundreds a second would be measured."""
     cluster = Cluster(gpus=gpus, grace_seconds=1200).start()
     try:
         if not operators:

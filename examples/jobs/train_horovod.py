@@ -5,7 +5,8 @@ every epoch rank 0 also writes a checkpoint, from which the job goes on when all
 fixed size and shared; a process waits for its share of the data before it computes, so more of them are faster.
 
 Environment: EPOCHS (20), STEPS_PER_EPOCH (25), WAIT_MS (110: data for one whole batch), SEED (1), VODA_JOB_DIR (the
-folder of the checkpoint; default: the current one).
+folder of the checkpoint; default: the current one). A file `enough` in that folder ends the training with the epoch
+under way, as if it were the last.
 """
 
 import hashlib
@@ -25,7 +26,9 @@ EPOCHS = int(os.environ.get("EPOCHS", "20"))
 STEPS = int(os.environ.get("STEPS_PER_EPOCH", "25"))
 WAIT = float(os.environ.get("WAIT_MS", "110")) / 1000
 SEED = int(os.environ.get("SEED", "1"))
-CHECKPOINT = os.path.join(os.environ.get("VODA_JOB_DIR", "."), "checkpoint.pt")
+FOLDER = os.environ.get("VODA_JOB_DIR", ".")
+CHECKPOINT = os.path.join(FOLDER, "checkpoint.pt")
+ENOUGH = os.path.join(FOLDER, "enough")
 
 
 def spirals(count, generator):
@@ -55,6 +58,7 @@ def save(model, optimizer, epoch, losses):
 
 
 def train_epoch(model, optimizer, epoch, progress):
+    """The loss of the epoch, and whether it was the last."""
     rank, size = hvd.rank(), hvd.size()
     first, last = BATCH * rank // size, BATCH * (rank + 1) // size
     generator = torch.Generator().manual_seed(SEED * 1_000_003 + epoch)
@@ -69,7 +73,10 @@ def train_epoch(model, optimizer, epoch, progress):
         optimizer.step()
         total += loss.detach()
         progress.step(step + 1, STEPS)
-    return hvd.allreduce(total, op=hvd.Sum).item() / (BATCH * STEPS)
+    # Rank 0 looks for all of them, since they must leave together.
+    sums = torch.tensor([total.item(), float(rank == 0 and os.path.exists(ENOUGH))])
+    sums = hvd.allreduce(sums, op=hvd.Sum)
+    return sums[0].item() / (BATCH * STEPS), sums[1].item() > 0 or epoch + 1 >= EPOCHS
 
 
 @hvd.elastic.run
@@ -79,9 +86,10 @@ def train(state, progress):
     if hvd.rank() == 0:
         print("start epoch %d workers %d" % (state.epoch, size), flush=True)
     progress.begin(epoch=state.epoch)
-    while state.epoch < EPOCHS:
+    last = state.epoch >= EPOCHS
+    while not last:
         began = time.monotonic()
-        loss = train_epoch(state.model, state.optimizer, state.epoch, progress)
+        loss, last = train_epoch(state.model, state.optimizer, state.epoch, progress)
         state.losses = state.losses + [loss]
         state.epoch += 1
         if hvd.rank() == 0:
@@ -110,7 +118,7 @@ def main():
     progress = Progress(total_epochs=EPOCHS)
     train(state, progress)
     if hvd.rank() == 0:
-        print("done steps=%d loss=%.4f checksum=%s" % (EPOCHS * STEPS, state.losses[-1], checksum(state.model)),
+        print("done steps=%d loss=%.4f checksum=%s" % (state.epoch * STEPS, state.losses[-1], checksum(state.model)),
               flush=True)
     progress.close()
 

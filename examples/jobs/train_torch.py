@@ -6,7 +6,8 @@ is what makes more workers faster even where cores are few. After every epoch ra
 starts goes on from it. Runs under torchrun, or as a plain process with RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT.
 
 Environment: EPOCHS (20), STEPS_PER_EPOCH (25), WAIT_MS (110: data for one whole batch), SEED (1), VODA_JOB_DIR (the
-folder of the checkpoint; default: the current one).
+folder of the checkpoint; default: the current one). A file `enough` in that folder ends the training with the epoch
+under way, as if it were the last.
 """
 
 import datetime
@@ -33,7 +34,9 @@ EPOCHS = int(os.environ.get("EPOCHS", "20"))
 STEPS = int(os.environ.get("STEPS_PER_EPOCH", "25"))
 WAIT = float(os.environ.get("WAIT_MS", "110")) / 1000
 SEED = int(os.environ.get("SEED", "1"))
-CHECKPOINT = os.path.join(os.environ.get("VODA_JOB_DIR", "."), "checkpoint.pt")
+FOLDER = os.environ.get("VODA_JOB_DIR", ".")
+CHECKPOINT = os.path.join(FOLDER, "checkpoint.pt")
+ENOUGH = os.path.join(FOLDER, "enough")
 
 
 def spirals(count, generator):
@@ -102,7 +105,8 @@ def main():
     share = range(BATCH * rank // size, BATCH * (rank + 1) // size)
     progress = Progress(total_epochs=EPOCHS)
     progress.begin(epoch=start)
-    for epoch in range(start, EPOCHS):
+    epoch, enough = start, False
+    while epoch < EPOCHS and not enough:
         began = time.monotonic()
         generator = torch.Generator().manual_seed(SEED * 1_000_003 + epoch)
         total = torch.zeros(1)
@@ -117,16 +121,20 @@ def main():
             optimizer.step()
             total += loss.detach()
             progress.step(step + 1, STEPS)
-        dist.all_reduce(total)
-        losses.append(total.item() / (BATCH * STEPS))
+        # Rank 0 looks for all of them, since they must leave together.
+        sums = torch.tensor([total.item(), float(rank == 0 and os.path.exists(ENOUGH))])
+        dist.all_reduce(sums)
+        losses.append(sums[0].item() / (BATCH * STEPS))
+        enough = sums[1].item() > 0
         if rank == 0:
             save(model, optimizer, epoch + 1, losses)
             print("epoch %d/%d workers %d loss %.4f (%.1f s)" %
                   (epoch + 1, EPOCHS, size, losses[-1], time.monotonic() - began), flush=True)
         progress.epoch(epoch, loss=losses[-1])
+        epoch += 1
 
     if rank == 0:
-        print("done steps=%d loss=%.4f checksum=%s" % (EPOCHS * STEPS, losses[-1], checksum(model)), flush=True)
+        print("done steps=%d loss=%.4f checksum=%s" % (epoch * STEPS, losses[-1], checksum(model)), flush=True)
     progress.close()
     dist.barrier()
     dist.destroy_process_group()

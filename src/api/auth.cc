@@ -9,14 +9,16 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
-#include <filesystem>
+#include <iterator>
 #include <utility>
 
 #include "base/check.h"
-#include "base/fd.h"
-#include "codec/json.h"
+#include "base/files.h"
+#include "base/text.h"
+#include "document/json_text.h"
 
 namespace voda {
 
@@ -25,14 +27,7 @@ namespace {
 constexpr std::size_t kTokenBytes = 32;
 constexpr std::size_t kMinToken = 16;
 constexpr std::size_t kMaxToken = 256;
-
-std::string Lower(std::string_view text) {
-  std::string out(text);
-  for (char& c : out) {
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  }
-  return out;
-}
+constexpr std::size_t kMostRead = std::size_t{1} << 20;  // of a token file
 
 // "[::1]:80" is "[::1]"; "a:80" is "a".
 std::string_view WithoutPort(std::string_view authority) {
@@ -46,7 +41,8 @@ std::string_view WithoutPort(std::string_view authority) {
   return digits ? authority.substr(0, colon) : authority;
 }
 
-// The one route with another token. As the routes read it: NAME is one segment, or a namespace and a name.
+// The one route with a token of its own. NAME is read as the routes read it: one segment, or a namespace
+// and a name.
 bool IsProgress(const HttpRequest& request, bool namespaces) {
   constexpr std::string_view kBefore = "/api/v1/jobs/";
   constexpr std::string_view kAfter = "/progress";
@@ -72,9 +68,9 @@ bool IsToken(std::string_view text) {
          });
 }
 
-Result<std::string> ReadToken(const std::string& path, int fd) {
+Result<std::string> ReadToken(const std::string& path, const Fd& file) {
   struct stat found {};
-  if (::fstat(fd, &found) != 0) return FileError("looking at", path, errno);
+  if (::fstat(file.get(), &found) != 0) return FileError("looking at", path, errno);
   if (!S_ISREG(found.st_mode)) {
     return Error{fmt::format("the token file {} is no regular file; remove it, and a new one is made", path)};
   }
@@ -87,48 +83,13 @@ Result<std::string> ReadToken(const std::string& path, int fd) {
     return Error{fmt::format("the token file {} is open to other users (mode {:04o}); run: chmod 600 {}",
                              path, found.st_mode & 07777U, path)};
   }
-  std::string text(kMaxToken + 2, '\0');
-  std::size_t size = 0;
-  while (size < text.size()) {
-    const ssize_t got = ::read(fd, text.data() + size, text.size() - size);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return FileError("reading", path, errno);
-    if (got == 0) break;
-    size += static_cast<std::size_t>(got);
-  }
-  text.resize(size);
-  while (!text.empty() && (text.back() == '\n' || text.back() == '\r')) text.pop_back();
-  if (IsToken(text)) return text;
+  auto text = ReadOpenFile(file, path, kMostRead);
+  if (!text) return text;
+  while (!text->empty() && (text->back() == '\n' || text->back() == '\r')) text->pop_back();
+  if (IsToken(*text)) return text;
   return Error{
       fmt::format("the token file {} is {}; remove it, and a new one is made at the next start", path,
-                  text.empty() ? "empty" : "garbled (one line of 16 to 256 letters and digits is a token)")};
-}
-
-// Made under another name and then linked: whoever is killed on the way leaves no half of a token behind, and
-// of two that start at once the second takes the first one's.
-Status MakeToken(const std::string& path) {
-  const std::string draft = fmt::format("{}.{}", path, ::getpid());
-  ::unlink(draft.c_str());
-  {
-    const Fd file(::open(draft.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
-    if (file.get() < 0) return FileError("making", path, errno);
-    const std::string text = NewToken() + "\n";
-    const ssize_t wrote = ::write(file.get(), text.data(), text.size());
-    if (wrote != static_cast<ssize_t>(text.size()) || ::fsync(file.get()) != 0) {
-      const int code = wrote >= 0 && static_cast<std::size_t>(wrote) < text.size() ? ENOSPC : errno;
-      ::unlink(draft.c_str());
-      return FileError("writing", path, code);
-    }
-  }
-  const int linked = ::link(draft.c_str(), path.c_str());
-  const int code = errno;
-  ::unlink(draft.c_str());
-  if (linked != 0 && code != EEXIST) return FileError("making", path, code);
-  std::string folder = std::filesystem::path(path).parent_path().string();
-  if (folder.empty()) folder = ".";
-  const Fd directory(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (directory.get() >= 0) ::fsync(directory.get());
-  return Ok{};
+                  text->empty() ? "empty" : "garbled (one line of 16 to 256 letters and digits is a token)")};
 }
 
 }  // namespace
@@ -146,7 +107,7 @@ bool Gate::OurHost(std::string_view host) const {
                      [&](const std::string& ours) { return ours == given || ours == name; });
 }
 
-// A browser writes an Origin and the Host of a request to the same place alike but for the scheme.
+// For a request to the same place, a browser writes Origin and Host alike but for the scheme.
 bool Gate::OurOrigin(std::string_view origin, std::string_view host) const {
   const std::string given = Lower(origin);
   std::string_view rest = given;
@@ -171,7 +132,7 @@ bool Gate::OurOrigin(std::string_view origin, std::string_view host) const {
 std::optional<HttpResponse> Gate::Check(const HttpRequest& request) const {
   if (request.method == "GET" && (request.path == "/livez" || request.path == "/readyz")) return std::nullopt;
   const bool progress = IsProgress(request, config_.asks_elsewhere);
-  // Pods reach us under names of their network; what they say counts by the job's token alone.
+  // Pods reach us under names of their own network; only the job's token counts.
   if (progress && config_.asks_elsewhere) return std::nullopt;
   const std::string_view host = request.Header("host");
   if (!OurHost(host)) {
@@ -199,6 +160,11 @@ std::optional<HttpResponse> Gate::Check(const HttpRequest& request) const {
   return refusal;
 }
 
+bool Gate::Knows(const HttpRequest& request) const {
+  if (config_.asks_elsewhere) return false;
+  return config_.no_auth || SameSecret(BearerToken(request), config_.token);
+}
+
 std::string_view BearerToken(const HttpRequest& request) {
   constexpr std::string_view kScheme = "bearer ";
   std::string_view value = request.Header("authorization");
@@ -219,12 +185,8 @@ bool SameSecret(std::string_view a, std::string_view b) {
 
 std::string NewToken() {
   std::array<unsigned char, kTokenBytes> bytes{};
-  std::size_t filled = 0;
-  while (filled < bytes.size()) {
-    const ssize_t got = ::getrandom(bytes.data() + filled, bytes.size() - filled, 0);
-    VODA_CHECK(got > 0 || errno == EINTR);
-    if (got > 0) filled += static_cast<std::size_t>(got);
-  }
+  // So few bytes come all at once.
+  while (::getrandom(bytes.data(), bytes.size(), 0) != std::ssize(bytes)) VODA_CHECK(errno == EINTR);
   std::string out;
   for (const unsigned char byte : bytes) out += fmt::format("{:02x}", byte);
   return out;
@@ -233,7 +195,7 @@ std::string NewToken() {
 Result<std::string> LoadOrMakeToken(const std::string& path) {
   for (int attempt = 0; attempt < 2; ++attempt) {
     const Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
-    if (file.get() >= 0) return ReadToken(path, file.get());
+    if (file.get() >= 0) return ReadToken(path, file);
     if (errno == ELOOP) {
       return Error{fmt::format("the token file {} is a link; remove it, and a new one is made", path)};
     }
@@ -243,7 +205,11 @@ Result<std::string> LoadOrMakeToken(const std::string& path) {
     }
     if (errno != ENOENT) return FileError("reading", path, errno);
     if (attempt == 1) break;
-    if (Status made = MakeToken(path); !made) return made.error();
+    // Of two that start at once, the second takes the token of the first.
+    if (const Status made = MakeFile(path, NewToken() + "\n", 0600); !made) {
+      return Error{fmt::format("{}; the data folder must be writable for the user who runs Voda",
+                               made.error().message)};
+    }
   }
   return Error{fmt::format("the token file {} is gone again; is another process removing it?", path)};
 }

@@ -17,7 +17,7 @@ constexpr const char* kToken = "0123456789abcdef0123456789abcdef";
 
 struct Ask {
   const char* what;
-  int want;  // 0: let through
+  int want;  // 0 if it is let through
   std::string method = "GET";
   std::string path = "/api/v1/jobs";
   std::string host = "localhost:55587";

@@ -1,17 +1,13 @@
 #include "api/error_response.h"
 
-#include "codec/json.h"
+#include "document/value.h"
 
 namespace voda {
 
 HttpResponse ErrorResponse(int status, std::string_view code, std::string_view message) {
   HttpResponse response;
   response.status = status;
-  response.body = R"({"error": {"code": )";
-  AppendQuoted(response.body, code);
-  response.body += R"(, "message": )";
-  AppendQuoted(response.body, message);
-  response.body += "}}\n";
+  response.body = ToJsonLine(Value::Map{{"error", Value::Map{{"code", code}, {"message", message}}}}) + "\n";
   return response;
 }
 

@@ -1,4 +1,4 @@
-// The one shape of every error the API answers with (docs/API.md).
+// The one shape of every error that the API answers with (docs/API.md).
 #pragma once
 
 #include <string_view>

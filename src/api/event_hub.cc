@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "base/check.h"
-#include "codec/json.h"
+#include "document/json_writer.h"
 
 namespace voda {
 
@@ -28,17 +28,12 @@ std::uint64_t EventHub::Publish(std::string_view type, std::string_view job, std
   const std::uint64_t seq = next_seq_++;
   std::string text = fmt::format("id: {}\nevent: ", seq);
   AppendLine(text, type);
-  text += fmt::format("\ndata: {{\"seq\": {}, \"type\": ", seq);
-  AppendQuoted(text, type);
-  if (!job.empty()) {
-    text += R"(, "job": )";
-    AppendQuoted(text, job);
-  }
-  if (!fields.empty()) {
-    text += ", ";
-    AppendLine(text, fields);
-  }
-  text += "}\n\n";
+  JsonWriter data;
+  data.Object().Field("seq", seq).Field("type", type).FieldIf("job", job);
+  if (!fields.empty()) data.Raw(fields);
+  text += "\ndata: ";
+  AppendLine(text, data.End().text());
+  text += "\n\n";
   const auto shared = std::make_shared<const std::string>(std::move(text));
 
   ++counters_.published;
@@ -83,9 +78,11 @@ void EventHub::LetGo(const Subscriber& subscriber) {
   subscriber.stream->Finish(Lagged(subscriber.last));
 }
 
-// `now` is the number to go on after, once the lists were fetched anew.
+// `now` is the number to go on after, once the client has fetched the lists anew.
 std::string EventHub::Lagged(std::uint64_t last) const {
-  return fmt::format("event: lagged\ndata: {{\"last\": {}, \"now\": {}}}\n\n", last, next_seq_ - 1);
+  JsonWriter data;
+  data.Object().Field("last", last).Field("now", next_seq_ - 1).End();
+  return fmt::format("event: lagged\ndata: {}\n\n", data.text());
 }
 
 void EventHub::Forget() {

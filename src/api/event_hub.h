@@ -1,9 +1,9 @@
-// The event stream of the API: numbers events, keeps the last ones, and hands each to the streams that want
-// it.
+// EventHub: the event stream of the API. It numbers events, keeps the latest ones, and hands each to the
+// streams that want it.
 //
-// The text of an event is made once and shared. A stream of one job is found by that job's name, so that
+// The text of an event is made once and shared. A stream of one job is found by that job's name, so
 // hundreds of them cost nothing when something else happens. A client that does not keep up is told so and
-// let go: it never makes others wait, and memory stays bounded by the streams' own limits.
+// let go: it never makes others wait, and the limits of the streams bound the memory.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ namespace voda {
 class EventHub {
  public:
   struct Config {
-    std::uint64_t first_seq = 1;  // of the next event; goes on where the process before this one ended
+    std::uint64_t first_seq = 1;  // of the next event; goes on after the previous process's last number
     std::size_t keep_events = 16384;
     std::size_t keep_bytes = std::size_t{8} << 20;
     std::size_t streams = 4096;
@@ -37,16 +37,18 @@ class EventHub {
   explicit EventHub(Config config);
 
   // `fields` are members of a JSON object, such as `"from": 1, "to": 2`, without braces; `seq`, `type` and
-  // (where not empty) `job` are put before them. Returns its number. Any thread, but their order is the order
-  // of the calls: one thread should own it.
+  // (where not empty) `job` are put before them. Returns the number of the event. Any thread may call this,
+  // but events are ordered by call, so one thread should own it.
   std::uint64_t Publish(std::string_view type, std::string_view job, std::string_view fields);
 
-  // Everything, or what concerns one job or ("team-a/") those of one namespace, from now on or after an event
-  // it names; those in between come first. Where they are no longer kept, or the number was never given, the
-  // stream ends with `event: lagged`. False: there are too many streams, and nothing was sent. Any thread.
+  // Sends a stream everything, or what concerns one job or ("team-a/") the jobs of one namespace. It begins
+  // now, or after the event that the client names; the kept events since that one come first. If they are
+  // no longer kept, or the number was never given, the stream ends with `event: lagged`. Returns false,
+  // without having sent anything, if there are too many streams. Any thread may call this.
   bool Subscribe(std::shared_ptr<HttpStream> stream, std::string_view scope,
                  std::optional<std::uint64_t> after);
-  // Whether Subscribe would take one more: a route asks before it answers with a stream's head. Any thread.
+  // Whether there are too many streams: a route asks before it answers with a stream's head. Any thread may
+  // call this.
   bool Full();
 
   // To be called every 15 s: keeps quiet connections alive and forgets those that are closed.

@@ -75,9 +75,9 @@ TEST(EventHub, WritesEventsAsTheStandardWants) {
   EXPECT_EQ(hub.Publish("round", "", ""), 8U);
   EXPECT_EQ(stream->text(),
             ": now 6\n\n"
-            "id: 7\nevent: job.resized\ndata: {\"seq\": 7, \"type\": \"job.resized\", \"job\": \"a\\\"b\", "
+            "id: 7\nevent: job.resized\ndata: {\"seq\":7,\"type\":\"job.resized\",\"job\":\"a\\\"b\","
             "\"from\": 1, \"to\": 2}\n\n"
-            "id: 8\nevent: round\ndata: {\"seq\": 8, \"type\": \"round\"}\n\n");
+            "id: 8\nevent: round\ndata: {\"seq\":8,\"type\":\"round\"}\n\n");
   EXPECT_EQ(hub.last_seq(), 8U);
 }
 
@@ -112,8 +112,7 @@ TEST(EventHub, GoesOnAfterAnEvent) {
        {std::uint64_t{102}, std::uint64_t{0}, std::uint64_t{109}, ~std::uint64_t{0}}) {
     const auto stream = ask("", gone);
     EXPECT_TRUE(stream->finished());
-    EXPECT_EQ(stream->text(),
-              "event: lagged\ndata: {\"last\": " + std::to_string(gone) + ", \"now\": 108}\n\n");
+    EXPECT_EQ(stream->text(), "event: lagged\ndata: {\"last\":" + std::to_string(gone) + ",\"now\":108}\n\n");
   }
   EXPECT_EQ(hub.counters().lagged, 4U);
   EXPECT_EQ(hub.counters().open, 5U);
@@ -153,7 +152,7 @@ TEST(EventHub, WhoFallsBehindIsToldWhatItHad) {
   ASSERT_GE(seqs.size(), 2U);
   EXPECT_EQ(seqs.back(), 0U);
   const std::uint64_t had = seqs[seqs.size() - 2];
-  EXPECT_NE(slow->text().find("event: lagged\ndata: {\"last\": " + std::to_string(had) + ","),
+  EXPECT_NE(slow->text().find("event: lagged\ndata: {\"last\":" + std::to_string(had) + ","),
             std::string::npos);
   EXPECT_EQ(fast->seqs().size(), 20U);
   EXPECT_EQ(hub.counters().open, 1U);
@@ -201,7 +200,7 @@ TEST(EventHub, AStreamOfANamespaceHasItsJobsAlone) {
   EXPECT_EQ(stream->seqs(), (Seqs{1, 3})) << stream->text();
 }
 
-// Whenever a client comes, and wherever it goes on, it has every event of its job after that, once, in order.
+// From wherever a client begins, it gets every later event of its job once and in order.
 TEST(EventHub, NoGapAndNothingTwiceWhileOthersPublish) {
   testing::Check(
       [] {
@@ -279,11 +278,11 @@ TEST(EventHub, OverRealConnections) {
     const std::string query = i < 10 ? "?after=0" : "?after=0&job=j" + std::to_string(i - 10);
     ASSERT_TRUE(clients.back().Write(testing::Get("/" + query)));
   }
-  for (int i = 0; i < 60; ++i) {
-    ASSERT_TRUE(clients[static_cast<std::size_t>(i)].ReadHead());
+  for (testing::RawClient& client : clients) {
+    ASSERT_TRUE(client.ReadHead());
     std::string text;
     while (text.find("event: end\n") == std::string::npos) {
-      const auto chunk = clients[static_cast<std::size_t>(i)].ReadChunk();
+      const auto chunk = client.ReadChunk();
       ASSERT_TRUE(chunk && !chunk->empty());
       text += *chunk;
     }
@@ -295,7 +294,7 @@ TEST(EventHub, OverRealConnections) {
       last = seq;
       if (seq <= kEvents) ++count;
     }
-    EXPECT_EQ(count, i < 10 ? kEvents : kEvents / 50);
+    EXPECT_EQ(count, &client < &clients[10] ? kEvents : kEvents / 50);
   }
   publisher.join();
   clients.clear();

@@ -1,5 +1,6 @@
-// Bytes of a connection in, one HttpRequest out, with every limit on the way. No socket: what a client can do
-// wrong is tested and fuzzed here. Beast's parser does the grammar, in http_parser.cc.
+// HttpRequestParser: makes one HttpRequest of the bytes of a connection and checks every limit. It has no
+// socket, so that everything a client can do wrong is tested and fuzzed here. Beast's parser does the
+// grammar, in http_parser.cc.
 #pragma once
 
 #include <cstddef>
@@ -13,8 +14,8 @@ namespace voda {
 
 class HttpRequestParser {
  public:
-  // kHead: the header is there and accepted, the body (if any) is not read yet; Put goes on. kDone and
-  // kFailed are the ends.
+  // kHead: the header was accepted, and the body, if any, is not read yet; Put goes on. kDone and kFailed
+  // are final.
   enum class State : std::uint8_t { kHeader, kHead, kBody, kDone, kFailed };
 
   struct Failure {
@@ -23,30 +24,48 @@ class HttpRequestParser {
     std::string message;
   };
 
+  // What the header says about the exchange.
+  struct Head {
+    bool has_body = false;
+    bool keep_alive = false;
+    bool http10 = false;
+    bool head_only = false;  // HEAD reaches the handler as GET, and the answer is sent without its body
+    bool expects_continue = false;
+  };
+
   // `config` must outlive the parser.
   HttpRequestParser(const HttpConfig& config, int port);
   ~HttpRequestParser();
   HttpRequestParser(const HttpRequestParser&) = delete;
   HttpRequestParser& operator=(const HttpRequestParser&) = delete;
 
-  // Takes bytes from the front and says how many; what is left over comes again, with more behind it. Leaves
-  // what belongs to the next request.
+  // Takes bytes from the front and returns how many. The caller offers the rest again, with more behind it;
+  // bytes of the next request are left alone.
   std::size_t Put(std::string_view bytes);
-  State state() const;
-  const Failure& failure() const;
-
-  // From kHead on; in kFailed whatever was read, so that an answer can still be right.
-  HttpRequest& request();
-  bool has_body() const;
-  bool keep_alive() const;
-  bool http10() const;
-  // HEAD reaches the handler as GET; the answer goes without its body.
-  bool head_only() const;
-  bool expects_continue() const;
+  State state() const { return state_; }
+  const Failure& failure() const { return failure_; }
+  // Valid from kHead on.
+  const Head& head() const { return head_; }
+  HttpRequest& request() { return request_; }
 
  private:
-  class Impl;
-  std::unique_ptr<Impl> impl_;
+  class Grammar;
+
+  std::size_t PutHeader(std::string_view bytes);
+  std::size_t PutBody(std::string_view bytes);
+  void CheckHead();
+  void Fail(int status, std::string_view code, std::string message);
+  void FailHeader();
+  void FailBody();
+
+  const HttpConfig& config_;
+  HttpRequest request_;
+  std::unique_ptr<Grammar> grammar_;
+  State state_ = State::kHeader;
+  Failure failure_;
+  Head head_;
+  std::size_t header_bytes_ = 0;
+  std::size_t body_limit_ = 0;
 };
 
 }  // namespace voda

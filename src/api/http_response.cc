@@ -3,54 +3,21 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <utility>
+#include <boost/beast/core/string.hpp>
+#include <boost/beast/http/status.hpp>
 
 namespace voda {
 
 namespace {
 
-std::string_view Phrase(int status) {
-  static constexpr std::array<std::pair<int, std::string_view>, 28> kPhrases = {{
-      {200, "OK"},
-      {201, "Created"},
-      {202, "Accepted"},
-      {204, "No Content"},
-      {301, "Moved Permanently"},
-      {302, "Found"},
-      {303, "See Other"},
-      {304, "Not Modified"},
-      {307, "Temporary Redirect"},
-      {308, "Permanent Redirect"},
-      {400, "Bad Request"},
-      {401, "Unauthorized"},
-      {403, "Forbidden"},
-      {404, "Not Found"},
-      {405, "Method Not Allowed"},
-      {406, "Not Acceptable"},
-      {408, "Request Timeout"},
-      {409, "Conflict"},
-      {410, "Gone"},
-      {413, "Content Too Large"},
-      {417, "Expectation Failed"},
-      {422, "Unprocessable Content"},
-      {429, "Too Many Requests"},
-      {431, "Request Header Fields Too Large"},
-      {500, "Internal Server Error"},
-      {503, "Service Unavailable"},
-      {504, "Gateway Timeout"},
-  }};
-  const auto* const at =
-      std::lower_bound(kPhrases.begin(), kPhrases.end(), status,
-                       [](const auto& phrase, int wanted) { return phrase.first < wanted; });
-  return at != kPhrases.end() && at->first == status ? at->second : "Unknown";
-}
+namespace http = boost::beast::http;
 
-bool SameName(std::string_view a, std::string_view b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](char x, char y) {
-    const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; };
-    return lower(x) == lower(y);
-  });
+std::string_view Phrase(int status) {
+  const http::status known = http::int_to_status(static_cast<unsigned>(status));
+  if (known == http::status::unknown) return "Unknown";
+  if (known == http::status::payload_too_large) return "Content Too Large";  // its name since RFC 9110
+  const auto phrase = http::obsolete_reason(known);
+  return {phrase.data(), phrase.size()};
 }
 
 void AppendField(std::string& out, std::string_view name, std::string_view value) {
@@ -86,7 +53,7 @@ std::string ResponseHead(const HttpResponse& response, const HttpFraming& framin
   if (!framing.date.empty()) AppendField(out, "Date", framing.date);
   const auto has = [&response](std::string_view name) {
     return std::any_of(response.headers.begin(), response.headers.end(),
-                       [&](const auto& field) { return SameName(field.first, name); });
+                       [&](const auto& field) { return boost::beast::iequals(field.first, name); });
   };
   if (!has("Cache-Control")) out += "Cache-Control: no-store\r\n";
   if (!has("X-Content-Type-Options")) out += "X-Content-Type-Options: nosniff\r\n";

@@ -1,5 +1,5 @@
 #ifdef __SANITIZE_THREAD__
-#define BOOST_ASIO_DISABLE_FENCED_BLOCK  // the thread sanitizer of GCC refuses fences; Asio has locks, too
+#define BOOST_ASIO_DISABLE_FENCED_BLOCK  // GCC's thread sanitizer refuses fences; Asio also has locks
 #endif
 
 #include <arpa/inet.h>
@@ -8,6 +8,7 @@
 #include <openssl/ssl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -18,6 +19,8 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/ssl.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <boost/beast/core/flat_stream.hpp>
+#include <boost/beast/core/stream_traits.hpp>
 #include <cerrno>
 #include <cstring>
 #include <exception>
@@ -36,13 +39,12 @@ namespace {
 namespace asio = boost::asio;
 using tcp = asio::ip::tcp;
 using ErrorCode = boost::system::error_code;
-using TlsStream = asio::ssl::stream<tcp::socket>;
+// TLS cannot gather: the flat stream puts small pieces into one record instead of one record each.
+using TlsStream = boost::beast::flat_stream<asio::ssl::stream<tcp::socket>>;
 
 constexpr int kBacklog = 1024;
 constexpr int kAcceptAtOnce = 64;
-constexpr int kRefusedAtOnce = 256;  // connections over the cap that are told so; more are dropped
-constexpr std::size_t kTlsRecord = 16384;
-constexpr std::size_t kMaxPieces = 64;
+constexpr std::size_t kRefusedAtOnce = 256;  // connections over the cap that are told so; more are dropped
 
 template <class Stream>
 class SocketTransport : public HttpTransport {
@@ -52,74 +54,50 @@ class SocketTransport : public HttpTransport {
 
   void Handshake(std::shared_ptr<HttpSession> session) override {
     if constexpr (kTls) {
-      stream_.async_handshake(asio::ssl::stream_base::server,
-                              [session](const ErrorCode& code) { session->OnHandshake(!code); });
-    } else {
-      asio::post(stream_.get_executor(), [session] { session->OnHandshake(true); });
+      stream_.next_layer().async_handshake(asio::ssl::stream_base::server,
+                                           [session](const ErrorCode& code) { session->OnHandshake(!code); });
     }
   }
 
   void Read(std::shared_ptr<HttpSession> session, char* to, std::size_t size) override {
     const auto done = [session](const ErrorCode& code, std::size_t read) { session->OnRead(!code, read); };
-    if constexpr (kTls) {
-      if (ended_) return stream_.next_layer().async_read_some(asio::buffer(to, size), done);
-    }
+    if (ended_) return Socket().async_read_some(asio::buffer(to, size), done);
     stream_.async_read_some(asio::buffer(to, size), done);
   }
 
   void Write(std::shared_ptr<HttpSession> session, const std::vector<std::string_view>& pieces) override {
-    const auto done = [session](const ErrorCode& code, std::size_t wrote) { session->OnWrite(!code, wrote); };
-    if constexpr (kTls) {
-      stream_.async_write_some(Record(pieces), done);
-    } else {
-      buffers_.clear();
-      for (const std::string_view piece : pieces) {
-        if (buffers_.size() == kMaxPieces) break;
-        buffers_.emplace_back(piece.data(), piece.size());
-      }
-      stream_.async_write_some(buffers_, done);
-    }
+    buffers_.clear();
+    for (const std::string_view piece : pieces) buffers_.emplace_back(piece.data(), piece.size());
+    stream_.async_write_some(
+        buffers_, [session](const ErrorCode& code, std::size_t wrote) { session->OnWrite(!code, wrote); });
   }
 
   void End(std::shared_ptr<HttpSession> session) override {
-    if constexpr (kTls) {
-      stream_.async_shutdown([this, session](const ErrorCode& /*code*/) {
-        ended_ = true;
-        ErrorCode ignored;
-        stream_.next_layer().shutdown(tcp::socket::shutdown_send, ignored);
-        session->OnEnded();
-      });
-    } else {
+    const auto end = [this, session](const ErrorCode& /*code*/) {
+      ended_ = true;
       ErrorCode ignored;
-      stream_.shutdown(tcp::socket::shutdown_send, ignored);
-      asio::post(stream_.get_executor(), [session] { session->OnEnded(); });
+      Socket().shutdown(tcp::socket::shutdown_send, ignored);
+      session->OnEnded();
+    };
+    if constexpr (kTls) {
+      stream_.next_layer().async_shutdown(end);
+    } else {
+      asio::post(stream_.get_executor(), [end] { end({}); });
     }
   }
 
   void Close() override {
     ErrorCode ignored;
-    stream_.lowest_layer().close(ignored);
+    Socket().close(ignored);
   }
 
  private:
   static constexpr bool kTls = std::is_same_v<Stream, TlsStream>;
 
-  // TLS has no gather: small pieces are put into one record instead of one record each.
-  asio::const_buffer Record(const std::vector<std::string_view>& pieces) {
-    if (pieces.size() == 1 || pieces.front().size() >= kTlsRecord) {
-      return asio::buffer(pieces.front().data(), pieces.front().size());
-    }
-    record_.clear();
-    for (const std::string_view piece : pieces) {
-      record_ += piece.substr(0, kTlsRecord - record_.size());
-      if (record_.size() == kTlsRecord) break;
-    }
-    return asio::buffer(record_);
-  }
+  tcp::socket& Socket() { return boost::beast::get_lowest_layer(stream_); }
 
   Stream stream_;
   std::vector<asio::const_buffer> buffers_;
-  std::string record_;
   bool ended_ = false;
 };
 
@@ -157,7 +135,7 @@ Result<std::unique_ptr<asio::ssl::context>> MakeTls(const HttpConfig& config) {
   SSL_CTX_set_options(native,
                       SSL_OP_NO_RENEGOTIATION | SSL_OP_CIPHER_SERVER_PREFERENCE | SSL_OP_NO_COMPRESSION);
   SSL_CTX_set_mode(native, SSL_MODE_RELEASE_BUFFERS);
-  // A key with a password would be asked for on the terminal, by a server.
+  // OpenSSL would ask on the terminal for the password of a key.
   SSL_CTX_set_default_passwd_cb(
       native, [](char* /*to*/, int /*size*/, int /*writing*/, void* /*data*/) { return 0; });
   ERR_clear_error();
@@ -182,7 +160,7 @@ Result<std::unique_ptr<asio::ssl::context>> MakeTls(const HttpConfig& config) {
   return context;
 }
 
-// Tells a file from what it was before, whether it was written, replaced or made readable.
+// Tells whether a file was written, replaced or made readable since.
 using TlsFiles = std::array<std::array<std::int64_t, 4>, 2>;
 TlsFiles LookAtTlsFiles(const HttpConfig& config) {
   TlsFiles files{};
@@ -228,6 +206,33 @@ Result<int> OpenListener(const HttpConfig::Listener& listener) {
   return fail(std::strerror(error));
 }
 
+Result<int> OpenSocketFile(const std::string& path) {
+  const auto fail = [&path](std::string_view reason) {
+    return Error{fmt::format("listening on {} failed: {}", path, reason)};
+  };
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (path.size() > HttpConfig::kLongestSocketPath) return fail("the path is too long for a socket");
+  std::copy(path.begin(), path.end(), address.sun_path);
+  const int fd = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (fd < 0) return fail(std::strerror(errno));
+  ::unlink(path.c_str());
+  if (::bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0 &&
+      ::chmod(path.c_str(), 0600) == 0 && ::listen(fd, kBacklog) == 0)
+    return fd;
+  const int error = errno;
+  ::close(fd);
+  return fail(std::strerror(error));
+}
+
+// Of a Unix socket: whether the other side is a process of ours.
+bool OurPeer(int fd) {
+  ucred peer{};
+  socklen_t size = sizeof(peer);
+  return ::getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 &&
+         (peer.uid == ::geteuid() || peer.uid == 0);
+}
+
 struct Core : HttpSessions, std::enable_shared_from_this<Core> {
   struct Port {
     Port(asio::io_context& io, int fd, bool v6, int number)
@@ -264,6 +269,7 @@ struct Core : HttpSessions, std::enable_shared_from_this<Core> {
       const int fd = ::accept4(port.acceptor.native_handle(), reinterpret_cast<sockaddr*>(&from), &size,
                                SOCK_CLOEXEC | SOCK_NONBLOCK);
       if (fd >= 0) {
+        starved = false;
         try {
           Admit(fd, from.ss_family == AF_INET6, port.port);
         } catch (const std::exception& thrown) {
@@ -273,9 +279,12 @@ struct Core : HttpSessions, std::enable_shared_from_this<Core> {
       }
       if (errno == EAGAIN || errno == EWOULDBLOCK) break;
       if (errno == EINTR || errno == ECONNABORTED || errno == EPROTO) continue;
-      // No descriptors or memory: the next try would fail at once, too.
-      Log(LogLevel::kWarn, "accepting a connection failed",
-          {{"port", port.port}, {"error", std::strerror(errno)}});
+      // Descriptors or memory ran out: the next try would fail at once, too.
+      if (!std::exchange(starved, true)) {
+        Log(LogLevel::kWarn, "accepting a connection failed",
+            {{"port", port.port}, {"error", std::strerror(errno)}});
+      }
+      CloseIdle();
       port.retry.expires_after(std::chrono::milliseconds(200));
       port.retry.async_wait([self = shared_from_this(), &port](const ErrorCode& code) {
         if (!code && port.acceptor.is_open()) self->WaitForClients(port);
@@ -285,8 +294,8 @@ struct Core : HttpSessions, std::enable_shared_from_this<Core> {
     WaitForClients(port);
   }
 
-  // Certificates are renewed under the same names. Files that cannot be used, as a pair of which one is still
-  // to come, leave the pair that is there; connections keep the one they began with.
+  // Certificates are renewed under the same names. While the new files cannot be used, such as a certificate
+  // whose key is still to come, the old pair stays; open connections keep the pair that they began with.
   void RenewTls() {
     const auto now = HttpClock::now();
     if (now < tls_look_at) return;
@@ -297,7 +306,7 @@ struct Core : HttpSessions, std::enable_shared_from_this<Core> {
     auto made = MakeTls(config);
     if (!made) {
       if (std::exchange(tls_trouble, made.error().message) == made.error().message) return;
-      return Log(LogLevel::kError, "TLS files have changed and cannot be used; those from before are",
+      return Log(LogLevel::kError, "TLS files have changed and cannot be used; the old ones stay in use",
                  {{"why", made.error().message}});
     }
     tls = *std::move(made);
@@ -309,13 +318,18 @@ struct Core : HttpSessions, std::enable_shared_from_this<Core> {
   void Admit(int fd, bool v6, int port) {
     tcp::socket socket(io);
     ErrorCode code;
+    if (port == 0 && !OurPeer(fd)) {
+      ::close(fd);
+      return;
+    }
+    // Asio asks for the protocol and then uses the descriptor alone, so a Unix socket passes for TCP.
     socket.assign(v6 ? tcp::v6() : tcp::v4(), fd, code);
     if (code) {
       ::close(fd);
       return;
     }
-    const auto cap = static_cast<std::size_t>(config.connections);
-    if (sessions.size() >= cap + kRefusedAtOnce) return;
+    const bool room = MakeRoom();
+    if (!room && sessions.size() >= config.connections + RefusedAtOnce()) return;
     socket.set_option(tcp::no_delay(true), code);
     std::unique_ptr<HttpTransport> transport;
     if (tls) {
@@ -324,15 +338,16 @@ struct Core : HttpSessions, std::enable_shared_from_this<Core> {
     } else {
       transport = std::make_unique<SocketTransport<tcp::socket>>(std::move(socket));
     }
-    const bool full = sessions.size() >= cap;
     const auto session =
         std::make_shared<HttpSession>(shared_from_this(), std::move(transport), port, tls != nullptr);
-    if (full) {
-      session->StartRefused();
-    } else {
+    if (room) {
       session->Start();
+    } else {
+      session->StartRefused();
     }
   }
+
+  std::size_t RefusedAtOnce() const { return std::min(kRefusedAtOnce, config.connections / 8 + 1); }
 
   void Sweep() {
     sweep.expires_after(
@@ -369,11 +384,12 @@ struct Core : HttpSessions, std::enable_shared_from_this<Core> {
   asio::io_context io;
   asio::executor_work_guard<asio::io_context::executor_type> work;
   std::unique_ptr<asio::ssl::context> tls;
-  TlsFiles tls_files{};     // that are in use
-  std::string tls_trouble;  // with newer ones, as it was told
+  TlsFiles tls_files{};     // the files in use
+  std::string tls_trouble;  // why newer files cannot be used, as last logged
   HttpClock::time_point tls_look_at;
   asio::steady_timer sweep;
   double period;
+  bool starved = false;  // the last connection was not accepted, as was logged
   std::vector<std::unique_ptr<Port>> ports;
 };
 
@@ -407,7 +423,9 @@ class BeastServer : public HttpServer {
 
   std::vector<int> ports() const override {
     std::vector<int> out;
-    for (const auto& port : core_->ports) out.push_back(port->port);
+    for (const auto& port : core_->ports) {
+      if (port->port != 0) out.push_back(port->port);
+    }
     return out;
   }
 
@@ -430,14 +448,16 @@ Result<std::unique_ptr<HttpServer>> HttpServer::Listen(HttpConfig config) {
       core->tls = *std::move(tls);
     }
     for (const HttpConfig::Listener& listener : core->config.listeners) {
-      const Result<int> fd = OpenListener(listener);
+      const bool file = !listener.socket.empty();
+      const Result<int> fd = file ? OpenSocketFile(listener.socket) : OpenListener(listener);
       if (!fd) return fd.error();
       sockaddr_storage bound{};
       socklen_t size = sizeof(bound);
       ::getsockname(*fd, reinterpret_cast<sockaddr*>(&bound), &size);
       const bool v6 = bound.ss_family == AF_INET6;
-      const int port = ntohs(v6 ? reinterpret_cast<const sockaddr_in6&>(bound).sin6_port
-                                : reinterpret_cast<const sockaddr_in&>(bound).sin_port);
+      const int port = file ? 0
+                            : ntohs(v6 ? reinterpret_cast<const sockaddr_in6&>(bound).sin6_port
+                                       : reinterpret_cast<const sockaddr_in&>(bound).sin_port);
       core->ports.push_back(std::make_unique<Core::Port>(core->io, *fd, v6, port));
     }
     return std::unique_ptr<HttpServer>(std::make_unique<BeastServer>(core));

@@ -2,6 +2,8 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <sys/un.h>
 
 #include <atomic>
 #include <mutex>
@@ -11,6 +13,7 @@
 #include "api/error_response.h"
 #include "api/http.h"
 #include "api/http_test_client.h"
+#include "base/fd.h"
 #include "base/log.h"
 
 namespace voda {
@@ -19,14 +22,7 @@ namespace {
 using testing::Eventually;
 using testing::Get;
 using testing::RawClient;
-
-std::unique_ptr<HttpServer> Serve(HttpConfig config, HttpHandler handler) {
-  if (config.listeners.empty()) config.listeners = {{"127.0.0.1", 0}};
-  auto server = HttpServer::Listen(std::move(config));
-  EXPECT_TRUE(server) << server.error().message;
-  (*server)->Run(std::move(handler));
-  return *std::move(server);
-}
+using testing::Serve;
 
 // Answers with what it was asked.
 void Echo(const HttpRequest& request, const std::shared_ptr<HttpReply>& reply) {
@@ -48,7 +44,7 @@ std::string Post(std::string_view path, std::string_view body) {
          std::string(body);
 }
 
-// The answer that a limit or an error of the protocol has: JSON, and the connection ends in order.
+// The answer to a broken limit or protocol is JSON, and the connection ends in order.
 void ExpectRefused(RawClient& client, int status, const std::string& code) {
   const auto response = client.ReadResponse();
   ASSERT_TRUE(response);
@@ -239,7 +235,7 @@ TEST(HttpServer, LimitsAndRubbishHaveTheirAnswers) {
   EXPECT_TRUE(Eventually([&] { return server->open_connections() == 0; }));
 }
 
-// A client that sends on and on gets to read the answer, instead of a reset.
+// A client that goes on sending can read the answer and does not get a reset.
 TEST(HttpServer, AnswersWhileTheClientStillSends) {
   const auto server = Serve({}, Echo);
   for (int i = 0; i < 20; ++i) {
@@ -284,10 +280,10 @@ TEST(HttpServer, BodiesTogetherHaveALimit) {
     client.Write(Post("/", std::string(700000, 'x')));
     client.EndWriting();
     ExpectRefused(client, 503, "unavailable");
-    RawClient half(Port(server));  // what it counted for is given back
+    RawClient half(Port(server));  // its bytes are given back
     half.Write("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 400000\r\n\r\n" + std::string(300000, 'x'));
     half.Close();
-    RawClient next(Port(server));  // is accepted after the other
+    RawClient next(Port(server));  // accepted once the other has gone
     ASSERT_TRUE(next.Ask(Get("/")));
     next.Close();
     ASSERT_TRUE(Eventually([&] { return server->open_connections() == 0; }));
@@ -309,14 +305,14 @@ TEST(HttpServer, SlowRequestsEnd) {
     ASSERT_TRUE(client.Write(half));
     ExpectRefused(client, 408, "timeout");
   }
-  // Byte by byte does not help: the time is for the whole request.
+  // Sending byte by byte does not help: the time is for the whole request.
   RawClient dripping(Port(server));
   ASSERT_TRUE(dripping.Write("GET / HTTP/1.1\r\nX: "));
   EXPECT_TRUE(Eventually([&] {
     dripping.Write("x");
     return server->open_connections() == 0;
   }));
-  // Time between requests is another matter.
+  // The time between requests has its own limit.
   RawClient patient(Port(server));
   ASSERT_TRUE(patient.Ask(Get("/")));
   std::this_thread::sleep_for(std::chrono::milliseconds(700));
@@ -330,7 +326,7 @@ TEST(HttpServer, IdleConnectionsEndInSilence) {
   RawClient silent(Port(server));
   EXPECT_TRUE(silent.AtEnd());
   std::optional<RawClient> client;
-  ASSERT_TRUE(Eventually([&] {  // it may be too late for the first
+  ASSERT_TRUE(Eventually([&] {  // the first may be too late
     client.emplace(Port(server));
     return client->Ask(Get("/")).has_value();
   }));
@@ -347,11 +343,11 @@ TEST(HttpServer, WhoDoesNotReadIsLetGo) {
   });
   RawClient client(Port(server), false, 4096);
   ASSERT_TRUE(client.Write(Get("/")));
-  ASSERT_TRUE(client.ReadUntil("\r\n\r\n"));  // it was let in, and reads no more
+  ASSERT_TRUE(client.ReadUntil("\r\n\r\n"));  // the client was let in, and reads no more
   EXPECT_TRUE(Eventually([&] { return server->open_connections() == 0; }));
 }
 
-// A sip now and then does not keep a connection.
+// A client that reads a little now and then still loses its connection.
 TEST(HttpServer, WhoReadsTooSlowlyIsLetGo) {
   HttpConfig config;
   config.write_seconds = 0.5;
@@ -374,6 +370,43 @@ TEST(HttpServer, WhoReadsTooSlowlyIsLetGo) {
 TEST(HttpServer, OneTooManyIsToldSo) {
   HttpConfig config;
   config.connections = 3;
+  std::mutex mutex;
+  std::vector<std::shared_ptr<HttpReply>> waiting;
+  const auto server = Serve(config, [&](const HttpRequest& request, const std::shared_ptr<HttpReply>& reply) {
+    if (request.path == "/") return Echo(request, reply);
+    const std::lock_guard lock(mutex);
+    waiting.push_back(reply);
+  });
+  std::vector<RawClient> clients;
+  for (int i = 0; i < 3; ++i) {
+    clients.emplace_back(Port(server));
+    ASSERT_TRUE(clients.back().Write(Get("/wait")));
+  }
+  ASSERT_TRUE(Eventually([&] {
+    const std::lock_guard lock(mutex);
+    return waiting.size() == 3;
+  }));
+  RawClient fourth(Port(server));
+  fourth.Write(Get("/"));
+  fourth.EndWriting();
+  ExpectRefused(fourth, 503, "unavailable");
+  {
+    const std::lock_guard lock(mutex);
+    Echo({}, waiting.back());
+    waiting.pop_back();
+  }
+  ASSERT_TRUE(Eventually([&] {
+    RawClient again(Port(server));
+    const auto response = again.Ask(Get("/"));
+    return response && response->status == 200;
+  }));
+  const std::lock_guard lock(mutex);
+  for (const auto& reply : waiting) Echo({}, reply);
+}
+
+TEST(HttpServer, IdleConnectionsMakeRoom) {
+  HttpConfig config;
+  config.connections = 3;
   const auto server = Serve(config, Echo);
   std::vector<RawClient> clients;
   for (int i = 0; i < 3; ++i) {
@@ -381,15 +414,46 @@ TEST(HttpServer, OneTooManyIsToldSo) {
     ASSERT_TRUE(clients.back().Ask(Get("/")));
   }
   RawClient fourth(Port(server));
-  fourth.Write(Get("/"));
-  fourth.EndWriting();
-  ExpectRefused(fourth, 503, "unavailable");
-  clients.pop_back();
-  EXPECT_TRUE(Eventually([&] {
-    RawClient again(Port(server));
-    const auto response = again.Ask(Get("/"));
-    return response && response->status == 200;
-  }));
+  const auto response = fourth.Ask(Get("/"));
+  ASSERT_TRUE(response);
+  EXPECT_EQ(response->status, 200);
+  EXPECT_TRUE(clients[0].AtEnd()) << "it was idle for longest";
+  EXPECT_TRUE(clients[1].Ask(Get("/")));
+}
+
+TEST(HttpServer, UnknownClientsAreFewAndMakeRoomForEachOther) {
+  HttpConfig config;
+  config.connections = 100;
+  config.unknown_connections = 4;
+  config.knows = [](const HttpRequest& request) { return request.Header("authorization") == "yes"; };
+  const auto server = Serve(config, [](const HttpRequest& request, const std::shared_ptr<HttpReply>& reply) {
+    if (request.path != "/forbidden") return Echo(request, reply);
+    reply->Send(ErrorResponse(403, "forbidden", "no"));
+  });
+  const auto ask = [](RawClient& client, const std::string& text) {
+    const auto response = client.Ask(text);
+    return response ? response->status : 0;
+  };
+  std::vector<RawClient> known;
+  for (int i = 0; i < 10; ++i) {
+    known.emplace_back(Port(server));
+    ASSERT_EQ(ask(known.back(), Get("/", "Authorization: yes\r\n")), 200);
+  }
+  known.emplace_back(Port(server));
+  ASSERT_EQ(ask(known.back(), Get("/")), 200) << "its good answer makes it known, too";
+  RawClient alive(Port(server));
+  RawClient forbidden(Port(server));
+  ASSERT_EQ(ask(alive, Get("/livez")), 200);
+  ASSERT_EQ(ask(forbidden, Get("/forbidden")), 403);
+  std::vector<RawClient> silent;
+  for (int i = 0; i < 20; ++i) silent.emplace_back(Port(server));
+  EXPECT_TRUE(alive.AtEnd()) << "proves nothing";
+  EXPECT_TRUE(forbidden.AtEnd());
+  EXPECT_TRUE(silent[15].AtEnd());
+  EXPECT_TRUE(Eventually([&] { return server->open_connections() == 15; }));
+  for (RawClient& client : known) EXPECT_EQ(ask(client, Get("/")), 200);
+  RawClient last(Port(server));
+  EXPECT_EQ(ask(last, Get("/", "Authorization: yes\r\n")), 200);
 }
 
 TEST(HttpServer, HandlersMayFail) {
@@ -405,7 +469,7 @@ TEST(HttpServer, HandlersMayFail) {
       reply->Send({});
       reply->Send({.status = 500});
     }
-    // "/drop": nothing
+    // "/drop" gets no answer.
   });
   RawClient client(Port(server));
   EXPECT_EQ(client.Ask(Get("/throw"))->status, 500);
@@ -458,6 +522,34 @@ TEST(HttpServer, AnswersComeFromAnyThread) {
   stop = true;
   for (auto& worker : workers) worker.join();
   EXPECT_EQ(right, 8 * 200);
+}
+
+TEST(HttpServer, AnswersOnASocketOfItsOwner) {
+  char folder[] = "/tmp/voda-socket-XXXXXX";
+  ASSERT_NE(::mkdtemp(folder), nullptr);
+  const std::string path = folder + std::string("/socket");
+  for (int run = 0; run < 2; ++run) {  // the second finds what the first has left
+    const auto server = Serve({.listeners = {{"127.0.0.1", 0}, {.socket = path}}}, Echo);
+    EXPECT_EQ(server->ports().size(), 1U);
+    struct stat found {};
+    ASSERT_EQ(::stat(path.c_str(), &found), 0);
+    EXPECT_EQ(found.st_mode & 0777U, 0600U);
+    const Fd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    path.copy(address.sun_path, sizeof(address.sun_path) - 1);
+    ASSERT_EQ(::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)), 0);
+    const std::string request = Get("/over/there", "Connection: close\r\n");
+    ASSERT_EQ(::write(socket.get(), request.data(), request.size()), static_cast<ssize_t>(request.size()));
+    std::string answer;
+    char block[4096];
+    for (ssize_t got = 0; (got = ::read(socket.get(), block, sizeof(block))) > 0;)
+      answer.append(block, block + got);
+    EXPECT_TRUE(answer.starts_with("HTTP/1.1 200 OK") && answer.ends_with("GET /over/there ")) << answer;
+  }
+  ::unlink(path.c_str());
+  ::rmdir(folder);
+  EXPECT_FALSE(HttpServer::Listen({.listeners = {{.socket = "/tmp/" + std::string(103, 'x')}}}));
 }
 
 TEST(HttpServer, MayGoWithoutHavingRun) {
@@ -523,7 +615,7 @@ TEST(HttpServer, ChildrenInheritNothing) {
     sockaddr_storage name{};
     socklen_t size = sizeof(name);
     const bool socket = ::getsockname(fd, reinterpret_cast<sockaddr*>(&name), &size) == 0;
-    if (socket && name.ss_family != AF_INET) continue;  // one that the test was started with
+    if (socket && name.ss_family != AF_INET) continue;  // a socket that the test was started with
     EXPECT_NE(::fcntl(fd, F_GETFD) & FD_CLOEXEC, 0) << fd << " " << target;
     if (socket) ++sockets;
   }

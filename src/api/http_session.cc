@@ -21,7 +21,7 @@ constexpr std::size_t kSmallBuffer = 4096;
 constexpr std::size_t kReadAhead = 49152;
 constexpr std::size_t kBatchPieces = 60;  // the system takes 64 at once
 constexpr std::size_t kBatchBytes = std::size_t{1} << 18;
-constexpr std::size_t kInlineBody = 8192;  // smaller ones are copied behind the head
+constexpr std::size_t kInlineBody = 8192;  // smaller bodies are copied behind the head
 constexpr double kLingerSeconds = 2;
 
 HttpClock::time_point After(double seconds) {
@@ -121,7 +121,7 @@ void HttpSessions::DeliverMail() {
   for (const auto& session : mail) {
     try {
       session->OnMail();
-    } catch (const std::exception& thrown) {  // no memory; the others have their mail all the same
+    } catch (const std::exception& thrown) {  // no memory; the other sessions still get their mail
       Log(LogLevel::kError, "connection failed", {{"what", thrown.what()}});
       session->Close();
     }
@@ -145,6 +145,29 @@ void HttpSessions::Expire(HttpClock::time_point now) {
   for (const auto& [key, session] : all) session->Expire(now);
 }
 
+bool HttpSessions::MakeRoom() {
+  if (sessions.size() >= config.connections) return CloseIdle();
+  return unknown.size() < config.unknown_connections || CloseUnknown();
+}
+
+bool HttpSessions::CloseIdle() {
+  if (CloseUnknown()) return true;
+  HttpSession* longest = nullptr;
+  for (const auto& [session, owned] : sessions) {
+    if (session->idle() && (longest == nullptr || session->deadline() < longest->deadline()))
+      longest = session;
+  }
+  if (longest != nullptr) longest->Close();
+  return longest != nullptr;
+}
+
+bool HttpSessions::CloseUnknown() {
+  const auto at = std::find_if(unknown.begin(), unknown.end(), [](HttpSession* one) { return !one->busy(); });
+  if (at == unknown.end()) return false;
+  (*at)->Close();
+  return true;
+}
+
 HttpSession::HttpSession(std::shared_ptr<HttpSessions> all, std::unique_ptr<HttpTransport> transport,
                          int port, bool tls)
     : all_(std::move(all)), transport_(std::move(transport)), port_(port), tls_(tls) {}
@@ -152,6 +175,7 @@ HttpSession::HttpSession(std::shared_ptr<HttpSessions> all, std::unique_ptr<Http
 void HttpSession::Start() {
   all_->sessions.emplace(this, shared_from_this());
   ++all_->open;
+  unknown_ = all_->unknown.insert(all_->unknown.end(), this);
   if (!tls_) return Idle();
   state_ = State::kHandshake;
   SetDeadline(all_->config.read_seconds);
@@ -162,17 +186,16 @@ void HttpSession::StartRefused() {
   all_->sessions.emplace(this, shared_from_this());
   ++all_->open;
   if (tls_) return Close();
-  Refuse(503, "unavailable",
-         fmt::format("more than {} connections are open; close some or try again later",
-                     all_->config.connections));
+  Refuse(503, "unavailable", "too many connections are open; close some or try again later");
 }
 
 void HttpSession::Close() {
   if (state_ == State::kClosed) return;
-  const auto self = shared_from_this();  // the last one may be in the list
+  const auto self = shared_from_this();  // the list may hold the last reference
   state_ = State::kClosed;
   transport_->Close();
   EndRequest();
+  SetKnown();
   all_->sessions.erase(this);
   --all_->open;
   std::deque<Waiting> dropped;
@@ -193,6 +216,11 @@ void HttpSession::Expire(HttpClock::time_point now) {
   Close();
 }
 
+void HttpSession::SetKnown() {
+  if (unknown_) all_->unknown.erase(*unknown_);
+  unknown_.reset();
+}
+
 void HttpSession::SetDeadline(double seconds) {
   deadline_ = After(seconds);
 }
@@ -203,7 +231,7 @@ void HttpSession::OnHandshake(bool ok) {
   Idle();
 }
 
-// Between requests. What a client sent ahead is looked at right away.
+// Waits for the next request. What the client sent ahead is looked at right away.
 void HttpSession::Idle() {
   state_ = State::kIdle;
   while (begin_ < end_ && (buffer_[begin_] == '\r' || buffer_[begin_] == '\n')) ++begin_;
@@ -302,23 +330,29 @@ bool HttpSession::CountBody() {
   return false;
 }
 
-// False: it was answered, or something is being written before the body is read.
+// Returns false if the request was answered, or if something is being written before the body is read.
 bool HttpSession::CheckHead() {
-  keep_alive_ = parser_->keep_alive();
-  http10_ = parser_->http10();
+  const HttpRequestParser::Head& head = parser_->head();
+  keep_alive_ = head.keep_alive;
+  http10_ = head.http10;
   if (Logs(LogLevel::kDebug)) label_ = parser_->request().method + " " + parser_->request().path;
   {
     const std::lock_guard lock(mutex_);
-    head_only_ = parser_->head_only();
+    head_only_ = head.head_only;
   }
   if (all_->config.on_head) {
     if (std::optional<HttpResponse> refusal = all_->config.on_head(parser_->request())) {
-      const bool whole = !parser_->has_body();
-      Respond(*std::move(refusal), keep_alive_ && whole);
+      Respond(*std::move(refusal), keep_alive_ && !head.has_body);
       return false;
     }
   }
-  if (parser_->expects_continue() && parser_->has_body() && begin_ == end_) {
+  if (unknown_) {
+    const HttpRequest& request = parser_->request();
+    const auto& open = all_->config.open_paths;
+    open_path_ = std::find(open.begin(), open.end(), request.path) != open.end();
+    if (all_->config.knows && all_->config.knows(request)) SetKnown();
+  }
+  if (head.expects_continue && head.has_body && begin_ == end_) {
     out_.emplace_back("HTTP/1.1 100 Continue\r\n\r\n");
     StartWrite(Then::kReadOn);
     return false;
@@ -334,7 +368,7 @@ void HttpSession::Dispatch() {
   {
     const std::lock_guard lock(mutex_);
     expects_answer_ = true;
-    mailed_ = true;  // an answer that is there when the handler returns needs no mail
+    mailed_ = true;  // an answer given before the handler returns needs no mail
   }
   auto reply = std::make_shared<SessionReply>(shared_from_this());
   try {
@@ -343,7 +377,7 @@ void HttpSession::Dispatch() {
     Log(LogLevel::kError, "request handler threw", {{"what", thrown.what()}});
     reply->Send(ErrorResponse(500, "internal", "the request could not be handled; the log of Voda says why"));
   } catch (...) {
-    Log(LogLevel::kError, "request handler threw", {{"what", "no exception of the standard library"}});
+    Log(LogLevel::kError, "request handler threw", {{"what", "not a standard exception"}});
     reply->Send(ErrorResponse(500, "internal", "the request could not be handled; the log of Voda says why"));
   }
   reply.reset();
@@ -431,10 +465,12 @@ void HttpSession::TakeAnswer() {
     head = std::exchange(stream_head_, std::nullopt);
     head_only = head_only_;
   }
+  const int status = answer ? answer->status : head ? head->status : 0;
+  if (status / 100 == 2 && !open_path_) SetKnown();
   if (answer.has_value()) return Respond(*std::move(answer), keep_alive_);
   if (!head.has_value()) return;
   if (!head_only) return StartStream(*head);
-  // Of a stream that only its head was asked for.
+  // The request was a HEAD, so the stream has only a head.
   out_.emplace_back(ResponseHead(*head, {keep_alive_, http10_, std::nullopt, all_->Date()}));
   state_ = State::kWriting;
   StartWrite(keep_alive_ ? Then::kNextRequest : Then::kClose);
@@ -475,7 +511,7 @@ void HttpSession::StartStream(const HttpResponse& head) {
   Pump();
 }
 
-// One chunk of all that waits, up to what one system call takes.
+// Writes all that waits as one chunk, up to what one system call takes.
 void HttpSession::Pump() {
   std::size_t total = 0;
   bool last = false;
@@ -510,7 +546,10 @@ void HttpSession::Pump() {
 void HttpSession::StartWrite(Then then) {
   then_ = then;
   double bytes = 0;
-  for (const Piece& piece : out_) bytes += static_cast<double>(piece.view().size());
+  for (const Piece& piece : out_) {
+    unsent_.push_back(piece.view());
+    bytes += static_cast<double>(piece.view().size());
+  }
   write_deadline_ = After(all_->config.write_seconds + bytes / all_->config.write_rate);
   WriteOn();
 }
@@ -518,34 +557,21 @@ void HttpSession::StartWrite(Then then) {
 void HttpSession::WriteOn() {
   writing_ = true;
   if (then_ != Then::kReadOn) deadline_ = std::min(After(all_->config.write_seconds), write_deadline_);
-  views_.clear();
-  for (std::size_t i = out_piece_; i < out_.size(); ++i) {
-    views_.push_back(i == out_piece_ ? out_[i].view().substr(out_offset_) : out_[i].view());
-  }
-  transport_->Write(shared_from_this(), views_);
+  transport_->Write(shared_from_this(), unsent_);
 }
 
 void HttpSession::OnWrite(bool ok, std::size_t size) {
   writing_ = false;
   if (state_ == State::kClosed) return;
   if (!ok) return Close();
-  while (size > 0) {
-    const std::size_t left = out_[out_piece_].view().size() - out_offset_;
-    if (size < left) {
-      out_offset_ += size;
-      break;
-    }
-    size -= left;
-    ++out_piece_;
-    out_offset_ = 0;
+  for (std::string_view& piece : unsent_) {
+    const std::size_t taken = std::min(size, piece.size());
+    piece.remove_prefix(taken);
+    size -= taken;
   }
-  while (out_piece_ < out_.size() && out_[out_piece_].view().size() == out_offset_) {
-    ++out_piece_;
-    out_offset_ = 0;
-  }
-  if (out_piece_ < out_.size()) return WriteOn();
+  std::erase_if(unsent_, [](std::string_view piece) { return piece.empty(); });
+  if (!unsent_.empty()) return WriteOn();
   out_.clear();
-  out_piece_ = out_offset_ = 0;
   if (const std::size_t sent = std::exchange(batch_counted_, 0); sent > 0) {
     const std::lock_guard lock(mutex_);
     counted_ -= sent;
@@ -564,7 +590,7 @@ void HttpSession::OnWrite(bool ok, std::size_t size) {
 
 void HttpSession::Linger() {
   state_ = State::kLingering;
-  closed_ = true;  // for streams: nothing more can be sent
+  closed_ = true;  // streams can send nothing more
   SetDeadline(kLingerSeconds);
   transport_->End(shared_from_this());
 }

@@ -1,9 +1,13 @@
 // One connection of the server: a state machine from bytes to requests, answers and streams.
 //
-// Everything here runs on the I/O thread, but for what handlers do with a reply or a stream, from any thread:
-// that is put into the part under the mutex, and the session asks for the I/O thread's attention once,
-// however much comes until it has it. The socket is behind HttpTransport, so that neither TLS nor Boost is
-// seen here.
+// Everything here runs on the I/O thread, except that a handler may use a reply or a stream from any
+// thread: its calls go into the part under the mutex, and the session asks for the I/O thread's attention
+// once, however much comes until it has it. The socket is behind HttpTransport, so that neither TLS nor
+// Boost is seen here.
+//
+// Each session holds its deadline, and one sweep of the server looks at all of them. Beast's tcp_stream
+// does not fit: it closes the socket when the time is up, whereas a slow request still gets an answer
+// (408), and it starts and cancels a timer for every read and write.
 #pragma once
 
 #include <array>
@@ -11,6 +15,7 @@
 #include <chrono>
 #include <cstdint>
 #include <deque>
+#include <list>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -27,16 +32,16 @@ namespace voda {
 class HttpSession;
 using HttpClock = std::chrono::steady_clock;
 
-// The socket of a session. Each operation ends in one call of the session's On… of the same name, never from
-// within the operation itself; Close ends those under way, as failed.
+// The socket of a session. Each operation ends in one call of the session's On… of the same name, never
+// from within the operation itself; Close makes the operations under way fail.
 class HttpTransport {
  public:
   virtual ~HttpTransport() = default;
-  virtual void Handshake(std::shared_ptr<HttpSession> session) = 0;
+  virtual void Handshake(std::shared_ptr<HttpSession> session) = 0;  // the handshake of TLS
   virtual void Read(std::shared_ptr<HttpSession> session, char* to, std::size_t size) = 0;
-  // May take only part of the first pieces. They stay valid until OnWrite.
+  // May take only some of the bytes. The pieces stay valid until OnWrite.
   virtual void Write(std::shared_ptr<HttpSession> session, const std::vector<std::string_view>& pieces) = 0;
-  // Tells the client that nothing more comes. After OnEnded, Read gives what it still sends, to be ignored.
+  // Tells the client that nothing more comes. What Read still gets after OnEnded is ignored.
   virtual void End(std::shared_ptr<HttpSession> session) = 0;
   virtual void Close() = 0;
 };
@@ -49,22 +54,29 @@ class HttpSessions {
   virtual ~HttpSessions() = default;
 
   const HttpConfig config;
-  HttpHandler handler;  // the rest of these: I/O thread only
+  HttpHandler handler;  // this and the following, up to `open`: I/O thread only
   std::unordered_map<HttpSession*, std::shared_ptr<HttpSession>> sessions;
-  std::size_t body_bytes = 0;  // of all requests now being read
-  std::atomic<int> open = 0;   // any thread
+  std::list<HttpSession*> unknown;  // those whose clients have not shown who they are, oldest first
+  std::size_t body_bytes = 0;       // of all requests being read now
+  std::atomic<int> open = 0;        // any thread
 
-  std::string_view Date();  // as the header wants it
+  std::string_view Date();  // for the header of that name
 
-  // Any thread: the session's OnMail will be called on the I/O thread. After Stop, nothing is.
+  // The I/O thread will call the session's OnMail; after Stop it will not. Any thread may call this.
   void Mail(std::shared_ptr<HttpSession> session);
   void DeliverMail();
   void Stop();
   void CloseAll();
   void Expire(HttpClock::time_point now);
+  // Whether there is room for another connection, if need be after a client was let go that waits for
+  // nothing.
+  bool MakeRoom();
+  // Unknown clients first, in the order of their arrival, then who has been idle for longest. False: none.
+  bool CloseIdle();
 
  private:
-  virtual void Wake() = 0;  // DeliverMail, soon, on the I/O thread
+  bool CloseUnknown();
+  virtual void Wake() = 0;  // makes the I/O thread call DeliverMail soon
 
   std::mutex mutex_;
   std::vector<std::shared_ptr<HttpSession>> mail_;
@@ -79,9 +91,9 @@ class HttpSession : public std::enable_shared_from_this<HttpSession> {
   HttpSession(std::shared_ptr<HttpSessions> all, std::unique_ptr<HttpTransport> transport, int port,
               bool tls);
 
-  // I/O thread.
+  // These run on the I/O thread.
   void Start();
-  void StartRefused();  // 503: there are too many
+  void StartRefused();  // answers 503: there are too many connections
   void Close();
   void Expire(HttpClock::time_point now);
   void OnHandshake(bool ok);
@@ -89,10 +101,13 @@ class HttpSession : public std::enable_shared_from_this<HttpSession> {
   void OnWrite(bool ok, std::size_t size);
   void OnEnded();
   void OnMail();
+  bool busy() const { return state_ == State::kHandling; }  // a request waits for its answer
+  bool idle() const { return state_ == State::kIdle; }
+  HttpClock::time_point deadline() const { return deadline_; }
 
-  // Any thread.
+  // Any thread may call these.
   void Answer(HttpResponse response);
-  bool Begin(HttpResponse head);  // false: the client is gone or wants no body
+  bool Begin(HttpResponse head);  // returns false if the client is gone or wants no body
   bool Push(std::shared_ptr<const std::string> chunk);
   void PushBacklog(std::vector<std::shared_ptr<const std::string>> chunks);
   void Finish(std::string last);
@@ -107,7 +122,7 @@ class HttpSession : public std::enable_shared_from_this<HttpSession> {
     kHandling,  // the handler has the request
     kWriting,
     kStreaming,
-    kLingering,  // answered for the last time; reads on, lest a reset takes the answer from the client
+    kLingering,  // after the last answer it reads on, since a reset could take the answer from the client
     kClosed,
   };
   enum class Then : std::uint8_t { kNextRequest, kReadOn, kClose, kStream };
@@ -121,13 +136,13 @@ class HttpSession : public std::enable_shared_from_this<HttpSession> {
   };
   struct Waiting {
     std::shared_ptr<const std::string> chunk;
-    bool counts;  // against the limit
+    bool counts;  // whether it counts against the limit
   };
 
   void Idle();
   void Advance();
   void Read();
-  void ReadOnly();  // to see the client go
+  void ReadOnly();  // reads only to notice that the client has gone
   bool CheckHead();
   bool CountBody();
   void Dispatch();
@@ -142,6 +157,7 @@ class HttpSession : public std::enable_shared_from_this<HttpSession> {
   void EndRequest();
   void SetDeadline(double seconds);
   void Attend(std::unique_lock<std::mutex> lock);
+  void SetKnown();
 
   const std::shared_ptr<HttpSessions> all_;
   const std::unique_ptr<HttpTransport> transport_;
@@ -153,24 +169,24 @@ class HttpSession : public std::enable_shared_from_this<HttpSession> {
   std::unique_ptr<HttpRequestParser> parser_;
   std::unique_ptr<char[]> buffer_;  // NOLINT(modernize-avoid-c-arrays): not cleared before every read
   std::size_t buffer_size_ = 0;
-  std::size_t begin_ = 0;  // of what is in the buffer and not parsed yet
+  std::size_t begin_ = 0;  // where the bytes begin that are not parsed yet
   std::size_t end_ = 0;
   std::array<char, 512> ignored_{};
+  std::optional<std::list<HttpSession*>::iterator> unknown_;  // its place among them
+  bool open_path_ = false;                                    // the request proves nothing
   bool reading_ = false;
   bool ended_ = false;
   std::size_t body_counted_ = 0;
   bool keep_alive_ = false;
   bool http10_ = false;
-  std::string label_;  // method and path, while requests are logged
+  std::string label_;  // method and path, if requests are logged
   HttpClock::time_point began_;
 
   std::vector<Piece> out_;
-  std::vector<std::string_view> views_;
-  std::size_t out_piece_ = 0;  // first piece not written out, and how much of it is
-  std::size_t out_offset_ = 0;
+  std::vector<std::string_view> unsent_;  // the parts of `out_` that are still to be sent
   bool writing_ = false;
   Then then_ = Then::kNextRequest;
-  HttpClock::time_point write_deadline_;  // for all that is in `out_`, however it comes along
+  HttpClock::time_point write_deadline_;  // for everything in `out_`, at whatever speed it goes
   std::size_t batch_counted_ = 0;
 
   std::atomic<bool> closed_ = false;

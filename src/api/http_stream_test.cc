@@ -1,4 +1,4 @@
-// Answers without an end: server-sent events, logs that are followed.
+// Answers without an end: server-sent events, and logs that are followed.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -13,20 +13,13 @@ namespace {
 using testing::Eventually;
 using testing::Get;
 using testing::RawClient;
+using testing::Serve;
 
 std::shared_ptr<const std::string> Shared(std::string text) {
   return std::make_shared<const std::string>(std::move(text));
 }
 
-std::unique_ptr<HttpServer> Serve(HttpConfig config, HttpHandler handler) {
-  if (config.listeners.empty()) config.listeners = {{"127.0.0.1", 0}};
-  auto server = HttpServer::Listen(std::move(config));
-  EXPECT_TRUE(server) << server.error().message;
-  (*server)->Run(std::move(handler));
-  return *std::move(server);
-}
-
-// Hands every stream out to the test.
+// Hands every stream to the test.
 class Streams {
  public:
   explicit Streams(HttpConfig config = {}) {
@@ -150,10 +143,10 @@ TEST(HttpStream, WhoFallsBehindIsToldAndNobodyElseWaits) {
   ASSERT_TRUE(fast.ReadHead());
 
   const auto chunk = Shared(std::string(9999, 'x') + "\n");
-  int taken = 0;
+  std::size_t taken = 0;
   while (slow_stream->Send(chunk)) {
     ASSERT_LE(slow_stream->waiting_bytes(), config.stream_limit);
-    ASSERT_LT(++taken, 100000);  // the system takes some megabytes
+    ASSERT_LT(++taken, 100000U);  // the system buffers some megabytes
     ASSERT_TRUE(fast_stream->Send(chunk));
     std::string got;
     while (got.size() < chunk->size()) {
@@ -166,7 +159,7 @@ TEST(HttpStream, WhoFallsBehindIsToldAndNobodyElseWaits) {
   slow_stream->Finish("lagged");
   const auto response = slow.ReadResponse();
   ASSERT_TRUE(response);
-  EXPECT_EQ(response->body.size(), static_cast<std::size_t>(taken) * chunk->size() + 6);
+  EXPECT_EQ(response->body.size(), taken * chunk->size() + 6);
   EXPECT_TRUE(response->body.ends_with("\nlagged"));
 }
 

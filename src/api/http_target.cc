@@ -3,11 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <boost/beast/core/string.hpp>
 #include <optional>
 #include <utility>
 
 #include "base/utf8.h"
-#include "codec/json.h"
+#include "document/json_text.h"
 
 namespace voda {
 
@@ -44,15 +45,11 @@ Result<std::string> Decode(std::string_view text, std::string_view what, bool pl
   return out;
 }
 
-// "http://host:port/path" without what is before the path; a proxy may ask so.
+// Removes what stands before the path in "http://host:port/path", which a proxy may send.
 std::optional<std::string_view> WithoutOrigin(std::string_view target) {
   if (!target.empty() && target.front() == '/') return target;
   for (const std::string_view scheme : {"http://", "https://"}) {
-    if (target.size() < scheme.size()) continue;
-    const bool same = std::equal(scheme.begin(), scheme.end(), target.begin(), [](char a, char b) {
-      return a == (b >= 'A' && b <= 'Z' ? static_cast<char>(b - 'A' + 'a') : b);
-    });
-    if (!same) continue;
+    if (!boost::beast::iequals(target.substr(0, scheme.size()), scheme)) continue;
     const std::size_t slash = target.find_first_of("/?", scheme.size());
     if (slash == std::string_view::npos) return std::string_view("/");
     if (target[slash] == '?') return std::nullopt;

@@ -1,4 +1,5 @@
-// For the tests: a client that can do everything wrong, because it sends bytes and not requests.
+// For the tests: a server on any free port, and a client that can do everything wrong, because it sends
+// bytes and not requests.
 #pragma once
 
 #include <arpa/inet.h>
@@ -12,17 +13,29 @@
 #include <cstdlib>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <thread>
 #include <utility>
 
+#include "api/http.h"
+#include "base/check.h"
+
 namespace voda::testing {
+
+inline std::unique_ptr<HttpServer> Serve(HttpConfig config, HttpHandler handler) {
+  if (config.listeners.empty()) config.listeners = {{"127.0.0.1", 0}};
+  auto server = HttpServer::Listen(std::move(config));
+  VODA_CHECK(static_cast<bool>(server));
+  (*server)->Run(std::move(handler));
+  return *std::move(server);
+}
 
 inline constexpr std::chrono::seconds kPatience{30};
 
-// Waits for what will be true soon, on a machine that may be busy.
+// Waits until a condition holds, for long enough on a busy machine.
 inline bool Eventually(const std::function<bool()>& holds) {
   const auto deadline = std::chrono::steady_clock::now() + kPatience;
   while (!holds()) {
@@ -70,7 +83,7 @@ class RawClient {
   }
   void EndWriting() { ::shutdown(fd_, SHUT_WR); }
 
-  // False: the server closed the connection.
+  // Returns false if the server closed the connection.
   bool Write(std::string_view text) {
     while (!text.empty()) {
       const ssize_t wrote = ::send(fd_, text.data(), text.size(), MSG_NOSIGNAL);
@@ -81,7 +94,7 @@ class RawClient {
     return true;
   }
 
-  // Takes what comes next; false at the end of the stream, on a reset, or when patience ends.
+  // Reads what comes next; returns false at the end of the stream, on a reset, or after waiting too long.
   bool ReadSome() {
     pollfd waiting{fd_, POLLIN, 0};
     const auto patience = std::chrono::duration_cast<std::chrono::milliseconds>(kPatience).count();
@@ -92,7 +105,7 @@ class RawClient {
       reset_ = got < 0;
       return false;
     }
-    in_.append(block, static_cast<std::size_t>(got));
+    in_.append(block, block + got);
     return true;
   }
 
@@ -103,13 +116,13 @@ class RawClient {
     return true;
   }
 
-  // Everything until the server closes.
+  // Reads everything until the server closes.
   std::string ReadAll() {
     while (ReadSome()) {
     }
     return std::exchange(in_, {});
   }
-  // The server closed in an orderly way, with nothing more sent.
+  // Whether the server closed in an orderly way and sent nothing more.
   bool AtEnd() { return !ReadSome() && in_.empty() && !reset_; }
 
   std::optional<RawResponse> ReadHead() {
@@ -142,7 +155,7 @@ class RawClient {
         out->body += *chunk;
       }
     }
-    const auto size = static_cast<std::size_t>(std::atoll(out->headers["content-length"].c_str()));
+    const std::size_t size = std::strtoul(out->headers["content-length"].c_str(), nullptr, 10);
     while (in_.size() < size) {
       if (!ReadSome()) return std::nullopt;
     }
@@ -151,11 +164,11 @@ class RawClient {
     return out;
   }
 
-  // Empty: the last one.
+  // Returns an empty text for the last chunk.
   std::optional<std::string> ReadChunk() {
     if (!ReadUntil("\r\n")) return std::nullopt;
     const std::size_t line = in_.find("\r\n");
-    const auto size = static_cast<std::size_t>(std::strtoul(in_.c_str(), nullptr, 16));
+    const std::size_t size = std::strtoul(in_.c_str(), nullptr, 16);
     while (in_.size() < line + 2 + size + 2) {
       if (!ReadSome()) return std::nullopt;
     }

@@ -56,10 +56,10 @@ class TlsClient {
       orderly_ = SSL_get_error(tls_, got) == SSL_ERROR_ZERO_RETURN;
       return false;
     }
-    in_.append(block, static_cast<std::size_t>(got));
+    in_.append(block, block + got);
     return true;
   }
-  // All that has come once `size` bytes are there.
+  // Returns all that has come once there are `size` bytes.
   std::string Read(std::size_t size) {
     while (in_.size() < size && ReadSome()) {
     }
@@ -76,7 +76,7 @@ class TlsClient {
     }
     return std::exchange(in_, {});
   }
-  bool orderly() const { return orderly_; }  // the end came with TLS' own word for it
+  bool orderly() const { return orderly_; }  // whether TLS itself announced the end
 
  private:
   RawClient raw_;
@@ -198,7 +198,7 @@ TEST_F(HttpTls, OldVersionsAndPlainTextAreRefused) {
   const int its_port = patient->ports().front();
   EXPECT_FALSE(TlsClient(its_port, folder_ + "/a.pem", TLS1_1_VERSION).connected());
   EXPECT_TRUE(TlsClient(its_port, folder_ + "/a.pem", TLS1_2_VERSION).connected());
-  EXPECT_FALSE(TlsClient(its_port, folder_ + "/b.pem").connected());  // the client does not know this one
+  EXPECT_FALSE(TlsClient(its_port, folder_ + "/b.pem").connected());  // the client does not trust it
   EXPECT_TRUE(Eventually([&] { return patient->open_connections() == 0; }));
   HttpConfig config = Config();
   config.read_seconds = 0.3;
@@ -207,7 +207,7 @@ TEST_F(HttpTls, OldVersionsAndPlainTextAreRefused) {
   RawClient plain(port);
   ASSERT_TRUE(plain.Write(Get("/")));
   EXPECT_EQ(plain.ReadAll().find("HTTP/"), std::string::npos);
-  RawClient half(port);  // begins and says no more
+  RawClient half(port);  // begins a handshake and sends no more
   ASSERT_TRUE(half.Write("\x16\x03\x01"));
   half.ReadAll();
   plain.Close();
@@ -238,7 +238,7 @@ TEST_F(HttpTls, RenewedFilesAreUsedAndBrokenOnesAreNot) {
   const int port = server->ports().front();
   TlsClient old(port, folder_ + "/a.pem");
   ASSERT_TRUE(old.connected());
-  put("b.pem", "live.pem");  // its key is still to come
+  put("b.pem", "live.pem");  // the new key is still to come
   EXPECT_TRUE(TlsClient(port, folder_ + "/a.pem").connected());
   put("rubbish", "live.key");
   EXPECT_TRUE(TlsClient(port, folder_ + "/a.pem").connected());
@@ -247,7 +247,7 @@ TEST_F(HttpTls, RenewedFilesAreUsedAndBrokenOnesAreNot) {
   put("b.key", "live.key");
   EXPECT_TRUE(TlsClient(port, folder_ + "/b.pem").connected());
   EXPECT_FALSE(TlsClient(port, folder_ + "/a.pem").connected());
-  ASSERT_TRUE(old.Write(Get("/x")));  // goes on with what it has
+  ASSERT_TRUE(old.Write(Get("/x")));  // the old connection goes on with its certificate
   EXPECT_TRUE(old.ReadUntil("\r\n\r\n/x"));
 }
 

@@ -2,14 +2,9 @@
 // Errors that come from outside are values (result.h), never checks.
 #pragma once
 
-#include <cstdio>
-#include <cstdlib>
-
 namespace voda::internal {
-[[noreturn]] inline void CheckFailed(const char* file, int line, const char* condition) {
-  std::fprintf(stderr, "%s:%d: invariant broken: %s\n", file, line, condition);
-  std::abort();
-}
+// Says so on stderr, whose reader it does not wait for, and aborts.
+[[noreturn]] void CheckFailed(const char* file, int line, const char* condition);
 }  // namespace voda::internal
 
 #define VODA_CHECK(condition) \

@@ -6,6 +6,10 @@
 #include <atomic>
 #include <chrono>
 #include <ctime>
+#include <utility>
+
+#include "base/enum_array.h"
+#include "base/log_writer.h"
 
 namespace voda {
 
@@ -13,8 +17,9 @@ namespace {
 
 std::atomic<LogLevel> level_from = LogLevel::kInfo;
 std::atomic<bool> as_json = false;
+std::atomic<LogWriter*> log_writer = nullptr;
 
-constexpr std::array<std::string_view, 4> kLevels = {"debug", "info", "warn", "error"};
+constexpr EnumArray<std::string_view, LogLevel::kError> kLevels = {"debug", "info", "warn", "error"};
 
 std::string Now() {
   const auto now = std::chrono::system_clock::now();
@@ -55,27 +60,8 @@ void AppendEscaped(std::string& out, std::string_view text) {
   out += '"';
 }
 
-}  // namespace
-
-std::optional<LogLevel> ParseLogLevel(std::string_view name) {
-  for (std::size_t i = 0; i < kLevels.size(); ++i) {
-    if (kLevels[i] == name) return static_cast<LogLevel>(i);
-  }
-  return std::nullopt;
-}
-
-void SetLog(LogConfig config) {
-  level_from = config.level;
-  as_json = config.json;
-}
-
-bool Logs(LogLevel level) {
-  return level >= level_from.load();
-}
-
-void Log(LogLevel level, std::string_view what, std::initializer_list<LogField> fields) {
-  if (!Logs(level)) return;
-  const std::string_view name = kLevels[static_cast<std::size_t>(level)];
+std::string LogLine(LogLevel level, std::string_view what, std::initializer_list<LogField> fields) {
+  const std::string_view name = kLevels[level];
   std::string line;
   if (as_json) {
     line = fmt::format(R"({{"time":"{}","level":"{}","message":)", Now(), name);
@@ -102,8 +88,55 @@ void Log(LogLevel level, std::string_view what, std::initializer_list<LogField> 
     }
     line += '\n';
   }
+  return line;
+}
+
+}  // namespace
+
+std::optional<LogLevel> ParseLogLevel(std::string_view name) {
+  for (const LogLevel level : kLevels.keys()) {
+    if (kLevels[level] == name) return level;
+  }
+  return std::nullopt;
+}
+
+void SetLog(LogConfig config) {
+  level_from = config.level;
+  as_json = config.json;
+}
+
+bool Logs(LogLevel level) {
+  return level >= level_from.load();
+}
+
+void Log(LogLevel level, std::string_view what, std::initializer_list<LogField> fields) {
+  if (!Logs(level)) return;
+  const std::string line = LogLine(level, what, fields);
+  if (LogWriter* const writer = log_writer) return writer->Put(line);
   // One write: lines of several threads do not mix. Nothing can be done where stderr is gone.
   [[maybe_unused]] const auto written = ::write(STDERR_FILENO, line.data(), line.size());
+}
+
+LogThread::LogThread() {
+  LogWriter::Config config;
+  config.tell_dropped = [](std::uint64_t lines) {
+    return LogLine(LogLevel::kWarn, "log lines were dropped because nobody read them", {{"lines", lines}});
+  };
+  log_writer = new LogWriter(std::move(config));
+}
+
+LogThread::~LogThread() {
+  delete log_writer.exchange(nullptr);
+}
+
+void FlushLog() {
+  constexpr double kSeconds = 1;
+  if (LogWriter* const writer = log_writer) writer->Flush(kSeconds);
+}
+
+std::uint64_t LogLinesDropped() {
+  LogWriter* const writer = log_writer;
+  return writer == nullptr ? 0 : writer->dropped();
 }
 
 }  // namespace voda

@@ -1,5 +1,5 @@
 // Log: one line for each fact, on stderr: time, level, what happened, then key=value; or one JSON object a
-// line. Any thread.
+// line. Any thread. While there is a LogThread, no other thread waits for the reader of stderr.
 #pragma once
 
 #include <fmt/format.h>
@@ -35,5 +35,19 @@ void SetLog(LogConfig config);
 bool Logs(LogLevel level);
 // `what` is a short constant phrase, such as "job accepted"; what differs goes into fields.
 void Log(LogLevel level, std::string_view what, std::initializer_list<LogField> fields = {});
+
+// As long as it lives, lines are written on a thread of its own (log_writer.h). Make one at a time, and let
+// no thread log while it is destroyed.
+class LogThread {
+ public:
+  LogThread();
+  ~LogThread();
+  LogThread(const LogThread&) = delete;
+  LogThread& operator=(const LogThread&) = delete;
+};
+
+// Gives the reader of stderr a moment to take what was logged, for a process that is about to end at once.
+void FlushLog();
+std::uint64_t LogLinesDropped();
 
 }  // namespace voda

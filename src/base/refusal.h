@@ -3,7 +3,8 @@
 
 #include <string>
 #include <utility>
-#include <variant>
+
+#include "base/result.h"
 
 namespace voda {
 
@@ -27,6 +28,6 @@ inline Refusal Unavailable(std::string message) {
 }
 
 template <class T>
-using Answer = std::variant<T, Refusal>;
+using Answer = Result<T, Refusal>;
 
 }  // namespace voda

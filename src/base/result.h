@@ -1,4 +1,5 @@
-// Result<T>: a value, or an Error that says what went wrong outside and what to do about it.
+// Result<T>: a value, or an Error that says what went wrong outside and what to do about it. Where the caller
+// needs more than a sentence, the error has another type (refusal.h).
 // The names are std::expected's, which neither supported compiler has.
 #pragma once
 
@@ -14,11 +15,11 @@ struct Error {
   std::string message;
 };
 
-template <class T>
+template <class T, class E = Error>
 class [[nodiscard]] Result {
  public:
   Result(T value) : state_(std::move(value)) {}  // NOLINT: implicit on purpose, as in std::expected
-  Result(Error error) : state_(std::move(error)) {}
+  Result(E error) : state_(std::move(error)) {}
 
   bool has_value() const { return state_.index() == 0; }
   explicit operator bool() const { return has_value(); }
@@ -41,13 +42,13 @@ class [[nodiscard]] Result {
   T* operator->() { return &value(); }
   const T* operator->() const { return &value(); }
 
-  const Error& error() const {
+  const E& error() const {
     VODA_CHECK(!has_value());
     return std::get<1>(state_);
   }
 
  private:
-  std::variant<T, Error> state_;
+  std::variant<T, E> state_;
 };
 
 struct Ok {};

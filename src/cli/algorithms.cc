@@ -1,15 +1,17 @@
 // voda algorithms: what --algorithm accepts, with the options of each.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cli/commands.h"
 #include "cli/io.h"
-#include "codec/json.h"
+#include "document/value.h"
 #include "exec/exec_policy.h"
 #include "policy/registry.h"
 
@@ -57,19 +59,19 @@ std::string Table(const std::vector<Listed>& all) {
 }
 
 std::string JsonList(const std::vector<Listed>& all) {
-  std::string out = "{\n  \"algorithms\": [";
+  std::vector<std::string> lines;
   for (const Listed& entry : all) {
-    out += fmt::format("{}\n    {{\"name\": {}, \"default\": {}, \"summary\": {}, \"options\": [",
-                       &entry == &all.front() ? "" : ",", Quoted(entry.name), entry.is_default,
-                       Quoted(entry.summary));
+    Value::List options;
     for (const OptionInfo& option : entry.options) {
-      out += fmt::format("{}{{\"name\": {}, \"default\": {}, \"help\": {}}}",
-                         &option == &entry.options.front() ? "" : ", ", Quoted(option.name),
-                         Quoted(option.fallback), Quoted(option.help));
+      options.push_back(
+          Value::Map{{"name", option.name}, {"default", option.fallback}, {"help", option.help}});
     }
-    out += "]}";
+    lines.push_back(ToJsonLine(Value::Map{{"name", entry.name},
+                                          {"default", entry.is_default},
+                                          {"summary", entry.summary},
+                                          {"options", std::move(options)}}));
   }
-  return out + "\n  ]\n}\n";
+  return fmt::format("{{\n  \"algorithms\": [\n    {}\n  ]\n}}\n", fmt::join(lines, ",\n    "));
 }
 
 }  // namespace

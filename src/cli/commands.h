@@ -1,5 +1,5 @@
-// The subcommands of voda, one file each. A command that fails throws CLI::RuntimeError with its exit code,
-// after saying why on stderr.
+// The subcommands of voda, one file each. A command that fails says why on stderr and throws
+// CLI::RuntimeError with its exit code.
 #pragma once
 
 namespace CLI {
@@ -9,11 +9,11 @@ class App;
 namespace voda {
 
 // Exit codes of every command (docs/CLI.md).
-inline constexpr int kExitError = 1;        // it went wrong
-inline constexpr int kExitBadInput = 2;     // usage, or an input that is not acceptable
+inline constexpr int kExitError = 1;        // something went wrong
+inline constexpr int kExitBadInput = 2;     // wrong usage or unacceptable input
 inline constexpr int kExitNotFound = 3;     // no such job or node
 inline constexpr int kExitUnreachable = 4;  // the server cannot be reached, or does not let us in
-// Of `voda wait`.
+// For `voda wait`.
 inline constexpr int kExitJobFailed = 5;
 inline constexpr int kExitTimeout = 6;
 inline constexpr int kExitJobCanceled = 7;
@@ -37,6 +37,7 @@ void AddSimulate(CLI::App& app);
 void AddAlgorithms(CLI::App& app);
 void AddDoctor(CLI::App& app);
 void AddRelease(CLI::App& app);
+void AddStore(CLI::App& app);  // rebuild
 void AddCompletion(CLI::App& app);
 
 }  // namespace voda

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/text.h"
 #include "cli/commands.h"
 #include "cli/io.h"
 
@@ -19,7 +20,7 @@ constexpr const char* kFooter = R"(Example:
   voda completion zsh > ~/.zfunc/_voda          (with fpath+=~/.zfunc before compinit)
   voda completion fish > ~/.config/fish/completions/voda.fish)";
 
-// The frames of the scripts, filled in by fmt: braces are doubled.
+// Templates of the scripts, filled in by fmt, so braces are doubled.
 constexpr const char* kBash = R"sh(# bash completion for voda, made by `voda completion bash`.
 _voda_words() {{
   mapfile -t COMPREPLY < <(compgen -W "$1" -- "$cur")
@@ -99,31 +100,24 @@ struct Flag {
 
 struct Command {
   std::vector<std::string> path;   // "get", "jobs"
-  std::vector<std::string> names;  // of the last word: it and its aliases
+  std::vector<std::string> names;  // the last word and its aliases
   std::string help;
   std::vector<const Command*> below;
   std::vector<Flag> flags;
-  Values values;  // of its arguments
+  Values values;  // for its arguments
 };
 
-std::vector<std::string> Split(const std::string& text, char separator) {
-  std::vector<std::string> parts;
-  for (std::size_t at = 0; at <= text.size();) {
-    const std::size_t end = std::min(text.find(separator, at), text.size());
-    if (end > at) parts.push_back(text.substr(at, end - at));
-    at = end + 1;
-  }
-  return parts;
-}
-
-// The type names of options say it: a|b|c, TEXT:{a,b}, FILE, DIR, JOB, NODE, ALGORITHM.
+// Reads the type name of an option: a|b|c, TEXT:{a,b}, FILE, DIR, JOB, NODE, ALGORITHM.
 Values ValuesOf(const std::string& type) {
   Values values;
+  std::vector<std::string_view> words;
   if (const auto brace = type.find('{'); brace != type.npos && type.back() == '}') {
-    values.words = Split(type.substr(brace + 1, type.size() - brace - 2), ',');
+    const std::string_view list(type);
+    words = SplitWords(list.substr(brace + 1, list.size() - brace - 2), ",");
   } else if (type.find('|') != type.npos) {
-    values.words = Split(type, '|');
+    words = SplitWords(type, "|");
   }
+  values.words.assign(words.begin(), words.end());
   values.files = type == "FILE";
   values.folders = type == "DIR";
   values.names = type == "JOB" ? "jobs" : type == "NODE" ? "nodes" : type == "ALGORITHM" ? "algorithms" : "";
@@ -167,7 +161,7 @@ std::string PathText(const Command& command) {
   return fmt::format("voda{}{}", command.path.empty() ? "" : " ", fmt::join(command.path, " "));
 }
 
-// In single quotes of a shell.
+// Puts text into single quotes of a shell.
 std::string Single(const std::string& text) {
   std::string out = "'";
   for (const char c : text) {
@@ -184,7 +178,7 @@ std::string Spaced(const std::vector<std::string>& words) {
   return fmt::format("{}", fmt::join(words, " "));
 }
 
-// `case` patterns that lead from a path to the one below it, by every name of the command.
+// Writes `case` patterns that lead from a path to the one below it, by every name of the command.
 std::string Walk(const std::vector<std::unique_ptr<Command>>& all) {
   std::string out;
   for (const auto& command : all) {
@@ -232,7 +226,7 @@ std::string Bash(const std::vector<std::unique_ptr<Command>>& all) {
   return fmt::format(kBash, Walk(all), values, words);
 }
 
-// Items of _describe: a colon parts word and help.
+// Writes an item of _describe, in which a colon separates word and help.
 std::string ZshItem(const std::string& word, const std::string& help) {
   std::string text;
   for (const char c : word) text += c == ':' ? std::string("\\:") : std::string(1, c);
@@ -274,7 +268,7 @@ std::string Zsh(const std::vector<std::unique_ptr<Command>>& all) {
         path, flags, rest);
   }
   std::string walk = Walk(all);
-  // zsh ties `path` to PATH.
+  // zsh ties `path` to PATH, so the variable needs another name.
   for (std::size_t at = 0; (at = walk.find(") path=", at)) != walk.npos; at += 9) {
     walk.replace(at, 7, ") path_here=");
   }

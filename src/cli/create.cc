@@ -1,15 +1,15 @@
 // voda create: submits training jobs.
 #include <fmt/format.h>
-#include <sys/random.h>
 
 #include <CLI/CLI.hpp>
-#include <array>
 #include <chrono>
 #include <memory>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "api/auth.h"
+#include "base/text.h"
 #include "cli/commands.h"
 #include "cli/io.h"
 #include "cli/session.h"
@@ -35,40 +35,28 @@ struct CreateArgs {
   ConnectFlags connect;
   std::vector<std::string> files;
   bool dry_run = false;
-  std::string output;
+  Output output = Output::kDefault;
 };
-
-std::string RandomKey() {
-  std::array<unsigned char, 16> bytes{};
-  std::size_t filled = 0;
-  while (filled < bytes.size()) {
-    const ssize_t got = ::getrandom(bytes.data() + filled, bytes.size() - filled, 0);
-    if (got > 0) filled += static_cast<std::size_t>(got);
-  }
-  std::string key;
-  for (const unsigned char byte : bytes) key += fmt::format("{:02x}", byte);
-  return key;
-}
 
 ApiAnswer Submit(Session& session, const std::string& text, bool dry_run, const std::string& name_space) {
   std::string query = dry_run ? "?dry_run=true" : "";
   if (!name_space.empty())
-    query += fmt::format("{}namespace={}", query.empty() ? "?" : "&", UrlEscape(name_space));
+    query += fmt::format("{}namespace={}", query.empty() ? "?" : "&", PercentEncode(name_space));
   const ClientRequest request{.method = "POST",
                               .path = "/api/v1/jobs" + query,
                               .body = text,
                               .content_type = "application/yaml",
-                              .headers = {"Idempotency-Key: " + RandomKey()}};
+                              .headers = {"Idempotency-Key: " + NewToken()}};
   std::chrono::milliseconds pause{250};
   for (int attempt = 1;; ++attempt) {
-    ApiAnswer answer = Judge(session.http().Send(request));
+    ApiAnswer answer = ReadAnswer(session.http().Send(request));
     if (answer.trouble != Trouble::kUnreachable || attempt == kAttempts) return answer;
     std::this_thread::sleep_for(pause);
     pause *= 2;
   }
 }
 
-std::string DryRunText(const JsonValue& job) {
+std::string DryRunText(const Value& job) {
   const auto workers = job["would_get"].Whole(job["planned"].Whole());
   const std::string& why = job["because"].Text();
   return fmt::format(
@@ -81,20 +69,20 @@ std::string DryRunText(const JsonValue& job) {
       Printable(why));
 }
 
-std::string CreatedText(const JsonValue& job) {
+std::string CreatedText(const Value& job) {
   const std::string name = Printable(job["name"].Text());
   return fmt::format("Training job created: {}\nView your logs by:\n    voda logs {}\n", name, name);
 }
 
 void RunCreate(const CreateArgs& args) {
   Session session("voda create", args.connect);
-  std::vector<std::string> texts;  // all are read before anything is sent
+  std::vector<std::string> texts;  // all files are read before anything is sent
   for (const std::string& file : args.files) {
     auto text = ReadInput(file, kMaxFileBytes);
     if (!text) session.Stop(text.error().message, kExitBadInput);
     texts.push_back(*std::move(text));
   }
-  JsonValue::Array all;
+  Value::List all;
   for (std::size_t i = 0; i < texts.size(); ++i) {
     const ApiAnswer answer = Submit(session, texts[i], args.dry_run, args.connect.name_space);
     if (!answer.ok()) {
@@ -102,21 +90,21 @@ void RunCreate(const CreateArgs& args) {
       if (answer.trouble == Trouble::kUnreachable || answer.trouble == Trouble::kUnauthorized) break;
       continue;
     }
-    for (const JsonValue& job : answer.value["jobs"].items()) {
-      for (const JsonValue& warning : job["warnings"].items()) {
+    for (const Value& job : answer.value["jobs"].items()) {
+      for (const Value& warning : job["warnings"].items()) {
         session.Warn(fmt::format("{}: {}", Printable(job["name"].Text()), Printable(warning.Text())));
       }
-      if (args.output == "name") {
+      if (args.output == Output::kName) {
         session.Print(Printable(job["name"].Text()) + "\n");
-      } else if (args.output.empty()) {
+      } else if (args.output == Output::kDefault) {
         session.Print(args.dry_run ? DryRunText(job) : CreatedText(job));
       } else {
         all.push_back(job);
       }
     }
   }
-  if (args.output == "json" || args.output == "yaml") {
-    session.PrintObject(JsonValue::Object{{"jobs", std::move(all)}}, args.output);
+  if (PrintsObject(args.output)) {
+    session.PrintObject(Value::Map{{"jobs", std::move(all)}}, args.output);
   }
   session.Finish();
 }

@@ -1,4 +1,4 @@
-// voda describe: everything that is known of one job or node, for people.
+// voda describe: everything that is known about one job or node, for people.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "base/duration.h"
+#include "base/text.h"
 #include "cli/commands.h"
 #include "cli/session.h"
 #include "client/tables.h"
@@ -18,7 +20,7 @@ namespace {
 struct Args {
   ConnectFlags connect;
   std::vector<std::string> names;
-  std::string output;
+  Output output = Output::kDefault;
 };
 
 class Sheet {
@@ -28,11 +30,7 @@ class Sheet {
   }
   void Lines(std::string_view title, const std::string& block) {
     text_ += fmt::format("{}:\n", title);
-    for (std::size_t line = 0; line < block.size();) {
-      const std::size_t end = std::min(block.find('\n', line), block.size());
-      text_ += "  " + Printable(std::string_view(block).substr(line, end - line)) + "\n";
-      line = end + 1;
-    }
+    for (const std::string_view line : SplitEnded(block)) text_ += "  " + Printable(line) + "\n";
   }
   const std::string& text() const { return text_; }
 
@@ -40,11 +38,11 @@ class Sheet {
   std::string text_;
 };
 
-std::string TimeOf(const JsonValue& time) {
+std::string TimeOf(const Value& time) {
   return time.number() ? LocalTime(time.Number()) : "<none>";
 }
 
-std::string JobText(const JsonValue& job) {
+std::string JobText(const Value& job) {
   Sheet sheet;
   sheet.Field("Name", Printable(job["name"].Text()));
   sheet.Field("Status",
@@ -61,7 +59,7 @@ std::string JobText(const JsonValue& job) {
                                   job["min"].Whole(), job["num"].Whole(), job["max"].Whole(),
                                   Counted(job["gpus_per_worker"].Whole(), "GPU")));
   sheet.Field("Nodes", NodesOf(job));
-  const JsonValue& progress = job["progress"];
+  const Value& progress = job["progress"];
   std::string shown = ProgressOf(job);
   if (progress["loss"].number()) shown += fmt::format(", loss {:.6g}", progress["loss"].Number());
   if (progress["updated"].number()) shown += ", reported " + TimeOf(progress["updated"]);
@@ -77,6 +75,7 @@ std::string JobText(const JsonValue& job) {
                                    fmt::format("{:.0f}", job["gpu_seconds"].Number())));
   sheet.Field("Starts",
               fmt::format("{}; {}", job["starts"].Whole(), Counted(job["failures"].Whole(), "failure")));
+  if (job["exit_code"].number()) sheet.Field("Exit code", std::to_string(job["exit_code"].Whole()));
   if (!job["speedup"].members().empty()) {
     std::string curve;
     for (const auto& [size, speedup] : job["speedup"].members()) {
@@ -84,16 +83,16 @@ std::string JobText(const JsonValue& job) {
     }
     sheet.Field("Speed-up", curve);
     std::string measured;
-    for (const JsonValue& size : job["measured"].items()) {
+    for (const Value& size : job["measured"].items()) {
       measured += fmt::format("{}{}", measured.empty() ? "" : ", ", size.Whole());
     }
     sheet.Field("Measured at", measured.empty() ? "<none>" : measured);
   }
-  for (const JsonValue& warning : job["warnings"].items()) sheet.Field("Warning", Printable(warning.Text()));
+  for (const Value& warning : job["warnings"].items()) sheet.Field("Warning", Printable(warning.Text()));
   if (job["message"].Text().find('\n') != std::string::npos) sheet.Lines("Message", job["message"].Text());
   if (!job["sizes"].items().empty()) {
     Table table({"TIME", "ROUND", "SIZE", "TRIGGER", "REASON"});
-    for (const JsonValue& change : job["sizes"].items()) {
+    for (const Value& change : job["sizes"].items()) {
       table.Add({TimeOf(change["time"]), std::to_string(change["round"].Whole()),
                  fmt::format("{}->{}", change["from"].Whole(), change["to"].Whole()),
                  Printable(change["trigger"].Text()), Printable(change["reason"].Text())});
@@ -103,30 +102,31 @@ std::string JobText(const JsonValue& job) {
   return sheet.text();
 }
 
-std::string NodeText(const JsonValue& node) {
+std::string NodeText(const Value& node) {
   Sheet sheet;
   sheet.Field("Name", Printable(node["name"].Text()));
   sheet.Field("State", Printable(node["state"].Text()));
   sheet.Field("GPU type", Printable(node["gpu_type"].Text()));
   sheet.Field("GPUs", fmt::format("{} of {} in use", node["used"].Whole(), node["gpus"].Whole()));
   std::string devices;
-  for (const JsonValue& device : node["devices"].items()) {
-    devices += (devices.empty() ? "" : ", ") + (device.text() ? Printable(device.Text()) : ToJson(device));
+  for (const Value& device : node["devices"].items()) {
+    devices +=
+        (devices.empty() ? "" : ", ") + (device.text() ? Printable(device.Text()) : ToJsonLine(device));
   }
   sheet.Field("Devices", devices.empty() ? "<none>" : devices);
   Table table({"JOB", "WORKERS"});
-  for (const JsonValue& job : node["jobs"].items()) {
+  for (const Value& job : node["jobs"].items()) {
     table.Add({Printable(job["name"].Text()), std::to_string(job["workers"].Whole())});
   }
   if (!node["jobs"].items().empty()) sheet.Lines("Jobs", table.Text());
   return sheet.text();
 }
 
-// Nodes have no route of their own: the one of that name out of the list.
+// Nodes have no route of their own, so the node is taken from the list.
 ApiAnswer FindNode(HttpClient& http, const std::string& name) {
   ApiAnswer answer = GetJson(http, "/api/v1/nodes");
   if (!answer.ok()) return answer;
-  for (const JsonValue& node : answer.value["nodes"].items()) {
+  for (const Value& node : answer.value["nodes"].items()) {
     if (node["name"].Text() == name) return {.value = node, .status = 200};
   }
   return {.trouble = Trouble::kNotFound,
@@ -142,8 +142,8 @@ void Run(const Args& args, bool jobs) {
       session.Report(answer);
       continue;
     }
-    if (!args.output.empty()) {
-      if (!first && args.output == "yaml") session.Print("---\n");
+    if (PrintsObject(args.output)) {
+      if (!first && args.output == Output::kYaml) session.Print("---\n");
       session.PrintObject(answer.value, args.output);
     } else {
       session.Print((first ? "" : "\n") + (jobs ? JobText(answer.value) : NodeText(answer.value)));

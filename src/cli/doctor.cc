@@ -1,13 +1,13 @@
-// voda doctor: what is missing or wrong on this machine and on the way to the server, and how to mend it.
+// voda doctor: what is missing or wrong on this machine and on the way to the server, and how to fix it.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <chrono>
 #include <cmath>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
 #include "cli/commands.h"
 #include "cli/io.h"
 #include "cli/machine_checks.h"
@@ -34,10 +34,6 @@ std::string Line(const Finding& finding, bool color) {
                      finding.what, Printable(finding.found), finding.fix.empty() ? "" : "; ", finding.fix);
 }
 
-double Now() {
-  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-}
-
 std::vector<Finding> CheckServer(Session& session) {
   const std::string& server = session.connection().http.server;
   const std::string named = fmt::format("{} (from {})", server, session.connection().server_from);
@@ -60,7 +56,7 @@ std::vector<Finding> CheckServer(Session& session) {
        fmt::format("{}, version {}, {} of {} in use", named, Printable(answer.value["version"].Text()),
                    answer.value["gpus_used"].Whole(), Counted(answer.value["gpus"].Whole(), "GPU")),
        ""}};
-  const double apart = answer.value["now"].Number() - Now();
+  const double apart = answer.value["now"].Number() - WallNow();
   if (answer.value["now"].number() && std::abs(apart) > 30) {
     findings.push_back({Grade::kWarn, "clocks",
                         fmt::format("this machine and the server are {:.0f} s apart", apart),
@@ -69,7 +65,6 @@ std::vector<Finding> CheckServer(Session& session) {
   return findings;
 }
 
-// A port is free, or Voda's, or somebody else's.
 Finding CheckPort(int port, const ClientConfig& config) {
   const std::string what = fmt::format("port {}", port);
   if (PortIsFree(port)) return {Grade::kOk, what, "free", ""};

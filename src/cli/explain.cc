@@ -2,10 +2,11 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <chrono>
 #include <memory>
 #include <string>
 
+#include "base/clock.h"
+#include "base/duration.h"
 #include "cli/commands.h"
 #include "cli/session.h"
 #include "client/text.h"
@@ -19,20 +20,19 @@ constexpr std::size_t kAheadShown = 10;
 struct Args {
   ConnectFlags connect;
   std::string name;
-  std::string output;
+  Output output = Output::kDefault;
 };
 
-double Now() {
-  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+// "in 100 s, at 2026-01-01 12:00:00"; a time in the past is "now". The server's clock is the one that
+// counts.
+std::string Ahead(double time, const Value& answer, bool guessed = false) {
+  const double left = time - (answer["now"].number() ? answer["now"].Number() : WallNow());
+  if (left <= 0) return "now";
+  return fmt::format("in {}{}, at {}{}", guessed ? "about " : "", SpokenDuration(left), LocalTime(time),
+                     guessed ? " (a guess: other jobs report no progress)" : "");
 }
 
-// "in 1m40s, at 2026-01-01 12:00:00"; a time that is past is "now".
-std::string Ahead(double time) {
-  const double left = time - Now();
-  return left <= 0 ? "now" : fmt::format("in {}, at {}", GoDuration(left), LocalTime(time));
-}
-
-std::string ExplainText(const JsonValue& answer) {
+std::string ExplainText(const Value& answer) {
   std::string out = fmt::format("{}: {}{}", Printable(answer["job"].Text()),
                                 Printable(answer["status"].Text()), answer["held"].Flag() ? ", held" : "");
   const auto workers = answer["workers"].Whole();
@@ -48,12 +48,13 @@ std::string ExplainText(const JsonValue& answer) {
     out += fmt::format("{:<16} {}\n", name.empty() ? "" : fmt::format("{}:", name), value);
   };
   if (!answer["text"].Text().empty()) field("Why", Printable(answer["text"].Text()));
+  if (!answer["belief"].Text().empty()) field("Assumed", Printable(answer["belief"].Text()));
   if (!answer["code"].Text().empty()) field("Reason code", Printable(answer["code"].Text()));
   if (answer["needs_gpus"].Whole() > 0) {
     field("Needs", fmt::format("{}; {} free", Counted(answer["needs_gpus"].Whole(), "GPU"),
                                answer["free_gpus"].Whole()));
   }
-  const JsonValue::Array& ahead = answer["ahead"].items();
+  const Value::List& ahead = answer["ahead"].items();
   for (std::size_t i = 0; i < ahead.size() && i < kAheadShown; ++i) {
     const auto count = ahead[i]["workers"].Whole();
     field(i == 0 ? "Ahead of it" : "",
@@ -63,22 +64,25 @@ std::string ExplainText(const JsonValue& answer) {
                                 : ""));
   }
   if (ahead.size() > kAheadShown) field("", fmt::format("and {} more", ahead.size() - kAheadShown));
-  if (answer["expected_start"].number()) field("Expected start", Ahead(answer["expected_start"].Number()));
-  const JsonValue& change = answer["last_change"];
+  if (answer["expected_start"].number()) {
+    field("Expected start",
+          Ahead(answer["expected_start"].Number(), answer, answer["expected_start_guessed"].Flag()));
+  }
+  const Value& change = answer["last_change"];
   if (!change.null()) {
     field("Last change", fmt::format("{}->{} at {}, round {}: {}", change["from"].Whole(),
                                      change["to"].Whole(), LocalTime(change["time"].Number()),
                                      change["round"].Whole(), Printable(change["reason"].Text())));
     if (!change["trigger"].Text().empty()) field("", "after: " + Printable(change["trigger"].Text()));
   }
-  if (answer["next_round"].number()) field("Next round", Ahead(answer["next_round"].Number()));
+  if (answer["next_round"].number()) field("Next round", Ahead(answer["next_round"].Number(), answer));
   return out;
 }
 
 void Run(const Args& args) {
   Session session("voda explain", args.connect);
-  const JsonValue answer = session.Get(JobPath(args.name, "/explain"));
-  if (!args.output.empty()) return session.PrintObject(answer, args.output);
+  const Value answer = session.Get(JobPath(args.name, "/explain"));
+  if (PrintsObject(args.output)) return session.PrintObject(answer, args.output);
   session.Print(ExplainText(answer));
 }
 

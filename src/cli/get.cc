@@ -3,11 +3,14 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cctype>
+#include <limits>
 #include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "base/text.h"
 #include "cli/commands.h"
 #include "cli/session.h"
 #include "client/tables.h"
@@ -24,9 +27,6 @@ constexpr const char* kJobsFooter = R"(Example:
   voda get jobs -w
   voda get jobs mnist-20260101-120000 -o yaml)";
 
-const std::vector<std::string> kStatuses = {"Submitted", "Waiting", "Running",
-                                            "Completed", "Failed",  "Canceled"};
-
 struct JobsArgs {
   ConnectFlags connect;
   std::vector<std::string> names;
@@ -35,71 +35,72 @@ struct JobsArgs {
   int limit = 0;
   bool active = false;
   bool watch = false;
-  std::string output;
+  Output output = Output::kDefault;
 };
 
 struct ListArgs {
   ConnectFlags connect;
-  std::string output;
+  Output output = Output::kDefault;
   std::string gpu_type;
   int limit = 20;
 };
 
-std::string SameCase(std::string_view text) {
-  const auto known = std::find_if(kStatuses.begin(), kStatuses.end(), [&](const std::string& status) {
-    return CLI::detail::to_lower(status) == CLI::detail::to_lower(std::string(text));
-  });
-  return known == kStatuses.end() ? "" : *known;
+std::optional<JobStatus> ParseAnyCase(std::string_view text) {
+  std::string name = CLI::detail::to_lower(std::string(text));
+  if (!name.empty()) name[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(name[0])));
+  return ParseJobStatus(name);
 }
 
 void ParseStatuses(const Session& session, JobsArgs& args) {
-  if (args.active) args.filter.statuses = {"Submitted", "Waiting", "Running"};
-  for (std::size_t at = 0; !args.status.empty() && at <= args.status.size();) {
-    const std::size_t end = std::min(args.status.find(',', at), args.status.size());
-    const std::string given = args.status.substr(at, end - at);
-    const std::string known = SameCase(given);
-    if (known.empty()) {
-      session.Stop(fmt::format("--status \"{}\" is unknown; known are {}", given, fmt::join(kStatuses, ", ")),
-                   kExitBadInput);
+  if (args.active) args.filter.statuses = {JobStatus::kSubmitted, JobStatus::kWaiting, JobStatus::kRunning};
+  if (args.status.empty()) return;
+  for (const std::string_view given : Split(args.status, ',')) {
+    const std::optional<JobStatus> known = ParseAnyCase(given);
+    if (!known) {
+      session.Stop(
+          fmt::format("--status \"{}\" is unknown; known are {}", given, fmt::join(kJobStatusNames, ", ")),
+          kExitBadInput);
     }
-    args.filter.statuses.push_back(known);
-    at = end + 1;
+    args.filter.statuses.push_back(*known);
   }
 }
 
 class JobPrinter {
  public:
-  JobPrinter(const Session& session, const std::string& output)
-      : session_(session), output_(output), wide_(output == "wide"), color_(UseColor()) {}
+  JobPrinter(const Session& session, Output output)
+      : session_(session), output_(output), table_(output == Output::kWide, UseColor()) {}
 
+  // Before their rows are printed.
+  void Fit(const Value::List& jobs) {
+    for (const Value& job : jobs) table_.Fit(job);
+  }
   void Header() const {
-    if (output_.empty() || wide_) session_.Print(JobHeader(wide_));
+    if (output_ == Output::kDefault || output_ == Output::kWide) session_.Print(table_.Header());
   }
-  std::string Row(const JsonValue& job) const {
-    if (output_ == "name") return Printable(job["name"].Text()) + "\n";
-    if (output_ == "json") return ToJson(job) + "\n";
-    if (output_ == "yaml") return "---\n" + ToYaml(job);
-    return JobRow(job, wide_, color_);
+  std::string Row(const Value& job) const {
+    if (output_ == Output::kName) return Printable(job["name"].Text()) + "\n";
+    if (output_ == Output::kJson) return ToJsonLine(job) + "\n";
+    if (output_ == Output::kYaml) return "---\n" + ToYaml(job);
+    return table_.Row(job);
   }
-  // What must differ for a row to be printed again: everything shown but the times that run by themselves.
-  std::string Face(const JsonValue& job) const {
-    JsonValue::Array face = {job["status"],   job["held"],     job["workers"], job["planned"],
-                             job["priority"], job["min"],      job["max"],     job["nodes"],
-                             job["starts"],   job["failures"], job["message"]};
-    if (!output_.empty() && output_ != "name") face.push_back(job["progress"]);
+  // A row is printed again when this differs: everything shown except the running times.
+  std::string Face(const Value& job) const {
+    Value::List face = {job["status"],   job["held"],     job["workers"], job["planned"],
+                        job["priority"], job["min"],      job["max"],     job["nodes"],
+                        job["starts"],   job["failures"], job["message"]};
+    if (output_ != Output::kDefault && output_ != Output::kName) face.push_back(job["progress"]);
     return ToJson(face);
   }
 
  private:
   const Session& session_;
-  const std::string& output_;
-  bool wide_;
-  bool color_;
+  Output output_;
+  JobTable table_;
 };
 
-// The jobs named, or those of the filter; names that do not exist are reported.
-JsonValue::Array Fetch(Session& session, HttpClient& http, const JobsArgs& args) {
-  JsonValue::Array jobs;
+// Fetches the named jobs, or those that match the filter; names that do not exist are reported.
+Value::List Fetch(Session& session, HttpClient& http, const JobsArgs& args) {
+  Value::List jobs;
   if (args.names.empty()) {
     ApiAnswer answer = ListJobs(http, args.filter);
     if (!answer.ok()) session.Stop(answer);
@@ -115,41 +116,43 @@ JsonValue::Array Fetch(Session& session, HttpClient& http, const JobsArgs& args)
       session.Stop(answer);
     }
   }
-  if (args.limit > 0 && jobs.size() > static_cast<std::size_t>(args.limit)) {
+  if (args.limit > 0 && std::ssize(jobs) > args.limit) {
     jobs.erase(jobs.begin(), jobs.end() - args.limit);
   }
   return jobs;
 }
 
 void Watch(Session& session, const JobsArgs& args) {
-  const JobPrinter printer(session, args.output);
-  std::map<std::string, std::string> faces;  // by name
+  JobPrinter printer(session, args.output);
+  std::map<std::string, std::string> faces;  // by job
   bool first = true;
-  const auto show = [&](const JsonValue& job) {
+  const auto show = [&](const Value& job) {
     std::string face = printer.Face(job);
     std::string& last = faces[job["name"].Text()];
     if (last == face) return std::string();
     last = std::move(face);
+    printer.Fit({job});
     return printer.Row(job);
   };
   FollowEvents follow;
   if (args.names.size() == 1) follow.job = args.names.front();
   follow.name_space = args.names.empty() ? args.filter.name_space : CommonNamespace(args.names);
   follow.on_subscribed = [&] {
-    const JsonValue::Array jobs = Fetch(session, session.side(), args);
+    const Value::List jobs = Fetch(session, session.side(), args);
     if (first) {
       session.Finish();
+      printer.Fit(jobs);
       printer.Header();
     }
     first = false;
     std::string text;
-    for (const JsonValue& job : jobs) text += show(job);
+    for (const Value& job : jobs) text += show(job);
     session.Print(text);
     return true;
   };
-  follow.on_events = [&](const std::vector<JsonValue>& events) {
+  follow.on_events = [&](const std::vector<Value>& events) {
     std::vector<std::string> touched;
-    for (const JsonValue& event : events) {
+    for (const Value& event : events) {
       const std::string& name = event["job"].Text();
       const bool wanted =
           args.names.empty() || std::find(args.names.begin(), args.names.end(), name) != args.names.end();
@@ -177,17 +180,18 @@ void RunJobs(JobsArgs& args) {
   Session session("voda get jobs", args.connect);
   ParseStatuses(session, args);
   if (args.watch) return Watch(session, args);
-  JsonValue::Array jobs = Fetch(session, session.http(), args);
-  const JobPrinter printer(session, args.output);
-  if (args.output == "json" || args.output == "yaml") {
+  Value::List jobs = Fetch(session, session.http(), args);
+  JobPrinter printer(session, args.output);
+  printer.Fit(jobs);
+  if (PrintsObject(args.output)) {
     if (args.names.size() == 1) {
       if (!jobs.empty()) session.PrintObject(jobs.front(), args.output);
     } else {
-      session.PrintObject(JsonValue::Object{{"jobs", std::move(jobs)}}, args.output);
+      session.PrintObject(Value::Map{{"jobs", std::move(jobs)}}, args.output);
     }
   } else {
     std::string text;
-    for (const JsonValue& job : jobs) text += printer.Row(job);
+    for (const Value& job : jobs) text += printer.Row(job);
     if (args.names.empty() || !jobs.empty()) printer.Header();
     session.Print(text);
   }
@@ -207,7 +211,7 @@ void AddGetJobs(CLI::App& get) {
   command->add_option("--category", args->filter.category, "only of this category")->type_name("NAME");
   command->add_option("--limit", args->limit, "only the newest N")
       ->type_name("N")
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::Range(1, std::numeric_limits<int>::max()).description(""));
   AddNamespaceFlag(*command, args->filter.name_space, &args->names);
   AddConnectFlags(*command, args->connect);
   command->footer(kJobsFooter);
@@ -219,32 +223,33 @@ struct Listing {
   const char* alias;
   const char* help;
   const char* path;
-  const char* key;         // of the array in the answer
+  const char* key;         // the array's key in the answer
   const char* name_field;  // what -o name prints
-  std::string (*table)(const JsonValue& answer);
+  bool has_wide;
+  std::string (*table)(const Value& answer, bool wide);
 };
 
 const Listing kListings[] = {
-    {"nodes", "node", "nodes, their GPUs and who uses them", "/api/v1/nodes", "nodes", "name",
-     [](const JsonValue& answer) { return NodeTable(answer["nodes"]); }},
+    {"nodes", "node", "nodes, their GPUs and who uses them", "/api/v1/nodes", "nodes", "name", true,
+     [](const Value& answer, bool wide) { return NodeTable(answer["nodes"], wide); }},
     {"algorithms", "algorithm", "the algorithms that the server knows", "/api/v1/algorithms", "algorithms",
-     "name", [](const JsonValue& answer) { return AlgorithmTable(answer); }},
-    {"rounds", "round", "the latest decisions, newest first", "/api/v1/rounds", "rounds", "round",
-     [](const JsonValue& answer) { return RoundTable(answer["rounds"]); }},
+     "name", false, [](const Value& answer, bool) { return AlgorithmTable(answer); }},
+    {"rounds", "round", "the latest decisions, newest first", "/api/v1/rounds", "rounds", "round", false,
+     [](const Value& answer, bool) { return RoundTable(answer["rounds"]); }},
 };
 
 void RunList(const Listing& list, const ListArgs& args, bool rounds) {
   Session session(fmt::format("voda get {}", list.name), args.connect);
   std::string path = list.path;
   if (rounds) path += fmt::format("?limit={}", args.limit);
-  if (rounds && !args.gpu_type.empty()) path += "&gpu_type=" + UrlEscape(args.gpu_type);
-  const JsonValue answer = session.Get(path);
-  if (args.output == "json" || args.output == "yaml") return session.PrintObject(answer, args.output);
-  if (args.output != "name") return session.Print(list.table(answer));
+  if (rounds && !args.gpu_type.empty()) path += "&gpu_type=" + PercentEncode(args.gpu_type);
+  const Value answer = session.Get(path);
+  if (PrintsObject(args.output)) return session.PrintObject(answer, args.output);
+  if (args.output != Output::kName) return session.Print(list.table(answer, args.output == Output::kWide));
   std::string text;
-  for (const JsonValue& item : answer[list.key].items()) {
-    const JsonValue& name = item[list.name_field];
-    text += (name.text() ? Printable(name.Text()) : ToJson(name)) + "\n";
+  for (const Value& item : answer[list.key].items()) {
+    const Value& name = item[list.name_field];
+    text += (name.text() ? Printable(name.Text()) : ToJsonLine(name)) + "\n";
   }
   session.Print(text);
 }
@@ -259,12 +264,12 @@ void AddGet(CLI::App& app) {
     auto* command = get->add_subcommand(list.name, list.help)->alias(list.alias);
     const auto args = std::make_shared<ListArgs>();
     const bool rounds = std::string_view(list.name) == "rounds";
-    AddOutputFlag(*command, args->output, "json|yaml|name");
+    AddOutputFlag(*command, args->output, list.has_wide ? "wide|json|yaml|name" : "json|yaml|name");
     if (rounds) {
-      command->add_option("--limit", args->limit, "at most so many")
+      command->add_option("--limit", args->limit, "at most this many")
           ->type_name("N")
           ->capture_default_str()
-          ->check(CLI::PositiveNumber);
+          ->check(CLI::Range(1, std::numeric_limits<int>::max()).description(""));
       command->add_option("--gpu-type", args->gpu_type, "only of this GPU type")->type_name("TYPE");
     }
     AddConnectFlags(*command, args->connect);

@@ -24,7 +24,8 @@ Result<std::string> ReadInput(const std::string& path, std::size_t limit) {
 
   constexpr std::size_t kChunk = std::size_t{1} << 16;
   std::string text;
-  text.reserve(limit + 2 * kChunk);  // only pages that are used take memory; growing would need two copies
+  // Unused pages cost no memory, and growing would need two copies.
+  text.reserve(limit + 2 * kChunk);
   for (;;) {
     const std::size_t old = text.size();
     text.resize(old + kChunk);

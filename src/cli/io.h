@@ -1,4 +1,4 @@
-// Files and standard streams for commands, with the errors people should see.
+// Files and standard streams for commands, with errors for people.
 #pragma once
 
 #include <cstddef>
@@ -9,10 +9,10 @@
 
 namespace voda {
 
-// The whole file, or stdin for "-". Stops reading, and fails, at more than `limit` bytes.
+// Reads a whole file, or stdin for "-". Fails at more than `limit` bytes.
 Result<std::string> ReadInput(const std::string& path, std::size_t limit);
 
-// All of the text on stdout; a full disk or a closed pipe is an error.
+// Writes all of the text to stdout; a full disk or a closed pipe is an error.
 Status WriteOutput(std::string_view text);
 
 }  // namespace voda

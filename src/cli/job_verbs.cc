@@ -1,4 +1,4 @@
-// voda delete, hold and resume: one request for each job named.
+// voda delete, hold and resume: one request for each named job.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -19,7 +19,7 @@ struct Verb {
   const char* help;
   const char* done;  // "Training job DONE: NAME"
   const char* method;
-  const char* below;  // of the job's path
+  const char* below;  // the rest of the job's path
 };
 
 constexpr Verb kVerbs[] = {
@@ -32,7 +32,7 @@ constexpr Verb kVerbs[] = {
 struct Args {
   ConnectFlags connect;
   std::vector<std::string> names;
-  bool erase = false;  // with delete
+  bool erase = false;  // only for delete
 };
 
 void Run(const Verb& verb, const Args& args) {
@@ -40,7 +40,7 @@ void Run(const Verb& verb, const Args& args) {
   for (const std::string& name : args.names) {
     const std::string below = std::string(verb.below) + (args.erase ? "?erase=true" : "");
     const ClientRequest request{.method = verb.method, .path = JobPath(name, below)};
-    const ApiAnswer answer = Judge(session.http().Send(request));
+    const ApiAnswer answer = ReadAnswer(session.http().Send(request));
     if (answer.ok()) {
       const char* const done = args.erase ? "erased" : verb.done;
       session.Print(fmt::format("Training job {}: {}\n", done, Printable(name)));
@@ -61,7 +61,7 @@ void AddJobVerbs(CLI::App& app) {
     command->add_option("names", args->names, "the jobs")->required()->type_name("JOB");
     if (command->get_name() == "delete") {
       command->add_flag("--erase", args->erase,
-                        "of jobs that have ended: remove their records, logs, checkpoints and other files");
+                        "if jobs have ended, also remove their records, logs, checkpoints and other files");
     }
     AddNamespaceFlag(*command, args->connect.name_space, &args->names);
     AddConnectFlags(*command, args->connect);

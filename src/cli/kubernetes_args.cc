@@ -7,7 +7,8 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "cli/duration.h"
+#include "base/duration.h"
+#include "base/text.h"
 #include "spec/template_rules.h"
 
 namespace voda {
@@ -30,7 +31,7 @@ void AddKubernetesFlags(CLI::App& command, KubernetesArgs& args) {
   };
   add(args.kubeconfig, "--kubeconfig",
       "which cluster; else $KUBECONFIG, the pod's own account, or ~/.kube/config", "FILE");
-  add(args.namespaces, "--namespaces", "schedule in these alone, separated by commas; else in all", "LIST")
+  add(args.namespaces, "--namespaces", "schedule only in these, separated by commas; else in all", "LIST")
       ->delimiter(',');
   add(args.lease, "--lease", "[NAMESPACE/]NAME of the lease that its replicas share", "NAME")
       ->capture_default_str();
@@ -44,10 +45,10 @@ void AddKubernetesFlags(CLI::App& command, KubernetesArgs& args) {
       "VERSION")
       ->capture_default_str();
   add(args.not_ready_grace, "--not-ready-grace",
-      "a node that does not answer for so long has lost its workers", "TIME")
+      "a node that does not answer for this long has lost its workers", "TIME")
       ->capture_default_str();
-  add(args.allow, "--allow", "what pod templates may do after all, separated by commas: " + RuleNames(),
-      "RULES")
+  add(args.allow, "--allow",
+      "what pod templates may do beyond the default, separated by commas: " + RuleNames(), "RULES")
       ->delimiter(',');
   add(args.progress_listen, "--progress-listen",
       "ADDRESS:PORT without TLS that takes progress reports of jobs and nothing else", "ADDRESS");
@@ -65,9 +66,8 @@ Result<KubernetesConfig> ReadKubernetesArgs(const KubernetesArgs& args) {
   config.kubeconfig = args.kubeconfig;
   config.writes_per_second = args.writes_per_second;
   config.jobs.cluster.namespaces = args.namespaces;
-  const auto slash = args.lease.find('/');
-  if (slash != args.lease.npos) config.lease.name_space = args.lease.substr(0, slash);
-  config.lease.name = slash == args.lease.npos ? args.lease : args.lease.substr(slash + 1);
+  const ScopedName lease = SplitName(args.lease);
+  config.lease = {std::string(lease.name_space), std::string(lease.name)};
   if (config.lease.name.empty() || config.lease.name.find('/') != std::string::npos) {
     return Error{fmt::format("--lease {}: give NAME or NAMESPACE/NAME", args.lease)};
   }
@@ -97,7 +97,7 @@ Result<KubernetesConfig> ReadKubernetesArgs(const KubernetesArgs& args) {
   config.jobs.cluster.nodes.not_ready_grace = *grace;
   if (const Status known = CheckRuleNames(args.allow); !known)
     return Error{"--allow: " + known.error().message};
-  config.jobs.allowed.insert(args.allow.begin(), args.allow.end());
+  config.jobs.cluster.allowed.insert(args.allow.begin(), args.allow.end());
   config.jobs.progress_url = args.progress_url;
   while (config.jobs.progress_url.ends_with('/')) config.jobs.progress_url.pop_back();
   if (const char* pod = std::getenv("POD_NAME"); pod != nullptr) config.pod = pod;

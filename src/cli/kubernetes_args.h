@@ -28,7 +28,7 @@ struct KubernetesArgs {
 
 void AddKubernetesFlags(CLI::App& command, KubernetesArgs& args);
 
-// Fails with the flag, its value and the fix.
+// An error names the flag, its value and the fix.
 Result<KubernetesConfig> ReadKubernetesArgs(const KubernetesArgs& args);
 
 }  // namespace voda

@@ -1,7 +1,8 @@
-// voda logs: what a worker printed, as it printed it.
+// voda logs: the unchanged output of a worker.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <limits>
 #include <memory>
 #include <string>
 
@@ -31,7 +32,7 @@ void Run(const Args& args) {
   std::string path = JobPath(args.name, fmt::format("/logs?worker={}", args.worker));
   if (args.tail >= 0) path += fmt::format("&tail={}", args.tail);
   if (args.follow) path += "&follow=true";
-  // A job may be silent for hours; a server that is gone is noticed by TCP keep-alive.
+  // A job may be silent for hours; TCP keep-alive notices a server that is gone.
   const StreamOptions options{.idle_seconds = args.follow ? 0.0 : 60.0};
   const auto end = session.http().Stream(path, options, [&](std::string_view bytes) {
     session.Print(bytes);
@@ -39,7 +40,7 @@ void Run(const Args& args) {
   });
   if (!end) session.Stop(end.error().message, kExitUnreachable);
   if (end->status == 200) return;
-  session.Stop(Judge(HttpAnswer{.status = end->status, .body = end->body}));
+  session.Stop(ReadAnswer(HttpAnswer{.status = end->status, .body = end->body}));
 }
 
 }  // namespace
@@ -52,10 +53,10 @@ void AddLogs(CLI::App& app) {
   command->add_option("--worker", args->worker, "which worker")
       ->capture_default_str()
       ->type_name("N")
-      ->check(CLI::NonNegativeNumber);
+      ->check(CLI::Range(0, std::numeric_limits<int>::max()).description(""));
   command->add_option("--tail", args->tail, "only the last N lines")
       ->type_name("N")
-      ->check(CLI::NonNegativeNumber);
+      ->check(CLI::Range(0, std::numeric_limits<int>::max()).description(""));
   AddNamespaceFlag(*command, args->connect.name_space, args->name);
   AddConnectFlags(*command, args->connect);
   command->footer(kFooter);

@@ -18,13 +18,16 @@
 #include <cstring>
 #include <ctime>
 #include <filesystem>
-#include <fstream>
 #include <string_view>
 
+#include "base/clock.h"
+#include "base/files.h"
 #include "base/result.h"
+#include "base/text.h"
 #include "client/text.h"
 #include "exec/child.h"
 #include "local/memory_group.h"
+#include "os/pidfd.h"
 
 namespace voda {
 
@@ -33,34 +36,30 @@ namespace {
 using Grade = Finding::Grade;
 
 constexpr double kGiB = 1024.0 * 1024 * 1024;
+constexpr std::size_t kMostScript = std::size_t{16} << 20;
 
-// The full path of a program on PATH, else "".
+// The full path of a program on PATH, or empty.
 std::string OnPath(const std::string& program) {
   const char* path = std::getenv("PATH");
-  std::string_view rest = path != nullptr ? path : "/usr/local/bin:/usr/bin:/bin";
-  while (!rest.empty()) {
-    const std::size_t end = std::min(rest.find(':'), rest.size());
-    std::string file = std::string(rest.substr(0, end)) + "/" + program;
+  for (const std::string_view folder :
+       SplitWords(path != nullptr ? path : "/usr/local/bin:/usr/bin:/bin", ":")) {
+    std::string file = std::string(folder) + "/" + program;
     struct stat info {};
-    if (end > 0 && ::stat(file.c_str(), &info) == 0 && S_ISREG(info.st_mode) &&
-        ::access(file.c_str(), X_OK) == 0) {
+    if (::stat(file.c_str(), &info) == 0 && S_ISREG(info.st_mode) && ::access(file.c_str(), X_OK) == 0) {
       return file;
     }
-    rest.remove_prefix(std::min(end + 1, rest.size()));
   }
   return "";
 }
 
 std::string FirstLine(const std::string& file) {
-  std::ifstream in(file);
-  std::array<char, 512> line{};
-  in.getline(line.data(), line.size());
-  return line.data();
+  const auto text = ReadFile(file, kMostScript, FileKind::kRegular);
+  return text ? text->substr(0, text->find('\n')) : std::string();
 }
 
-// The version of torch and what it sees, from this interpreter.
+// The version of torch in this interpreter, and the devices that it sees.
 Result<std::string> TorchOf(const std::string& python) {
-  // Its complaints are not ours to show: an interpreter without torch is a finding.
+  // The interpreter's own error messages are not shown: a missing torch is a finding.
   constexpr const char* kScript =
       "import os, sys\n"
       "os.dup2(os.open(os.devnull, os.O_WRONLY), 2)\n"
@@ -78,7 +77,7 @@ Result<std::string> TorchOf(const std::string& python) {
   return line;
 }
 
-// The interpreter of a Python script by its first line.
+// The interpreter in the first line of a Python script.
 std::string InterpreterOf(const std::string& script) {
   const std::string line = FirstLine(script);
   if (line.substr(0, 2) != "#!") return "python3";
@@ -94,18 +93,16 @@ Finding CheckKernel() {
   utsname name{};
   ::uname(&name);
   const std::string version = fmt::format("{} {}", name.sysname, name.release);
-  const auto fd = static_cast<int>(::syscall(SYS_pidfd_open, ::getpid(), 0));
-  if (fd < 0) {
+  if (!os::OpenProcess(::getpid()).ok()) {
     return {Grade::kFail, "kernel", fmt::format("{} without pidfd_open ({})", version, std::strerror(errno)),
             "use Linux 5.3 or newer"};
   }
-  ::close(fd);
   return {Grade::kOk, "kernel", version + " with pidfd", ""};
 }
 
 Finding CheckClock() {
-  const auto now = std::time(nullptr);
-  const std::string shown = LocalTime(static_cast<double>(now));
+  const double now = WallNow();
+  const std::string shown = LocalTime(now);
   constexpr std::time_t kSane = 1735689600;  // 2025
   if (now < kSane) return {Grade::kFail, "clock", shown, "set it; job names and histories carry the time"};
   return {Grade::kOk, "clock", shown, ""};
@@ -201,7 +198,7 @@ std::vector<Finding> CheckDataFolder(const std::string& folder) {
   if (folder.empty()) {
     return {{Grade::kFail, "data folder", "none: HOME is not set", "set HOME, VODA_HOME or --data"}};
   }
-  // The folder itself, or the nearest one above it in which it can be made.
+  // The folder itself or, if it is missing, the nearest existing folder above it.
   std::filesystem::path probe = folder;
   std::error_code error;
   while (!std::filesystem::exists(probe, error) && probe.has_relative_path()) probe = probe.parent_path();

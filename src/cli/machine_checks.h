@@ -1,4 +1,4 @@
-// What `voda doctor` finds on this machine: one line for each thing that jobs or `voda up` need.
+// The checks of `voda doctor` on this machine: one line for each thing that jobs or `voda up` need.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ struct Finding {
   enum class Grade : std::uint8_t { kOk, kWarn, kFail } grade = Grade::kOk;
   std::string what;
   std::string found;
-  std::string fix;  // empty where nothing is to be done
+  std::string fix;  // empty if there is nothing to do
 };
 
 Finding CheckKernel();
@@ -19,10 +19,10 @@ Finding CheckClock();
 Finding CheckSharedMemory();
 Finding CheckMemoryGroups();
 Finding CheckGpus();
-// The program on PATH that runs PyTorchJobs, and the torch it brings; the torch that `python3` sees.
+// The program on PATH that runs PyTorchJobs with its torch, and the torch that `python3` finds.
 std::vector<Finding> CheckTorch();
 Finding CheckHorovod();
-// Writable, with room for the store and logs; a token that others cannot read.
+// Whether the folder is writable, has room for the store and logs, and keeps the token from other users.
 std::vector<Finding> CheckDataFolder(const std::string& folder);
 // Whether nothing listens on this port of the loopback address.
 bool PortIsFree(int port);

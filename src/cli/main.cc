@@ -54,9 +54,10 @@ int main(int argc, char** argv) {
   voda::AddSimulate(app);
   voda::AddAlgorithms(app);
   voda::AddRelease(app);
+  voda::AddStore(app);
   voda::AddDoctor(app);
   voda::AddCompletion(app);
-  app.get_subcommand("up")->group("Server");
+  for (const char* name : {"up", "store"}) app.get_subcommand(name)->group("Server");
   for (const char* name : {"plan", "simulate", "algorithms"})
     app.get_subcommand(name)->group("Without a server");
   try {

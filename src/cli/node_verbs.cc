@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
@@ -42,7 +43,7 @@ void Run(const Verb& verb, const Args& args) {
   Session session(fmt::format("voda {}", verb.command), args.connect);
   for (const std::string& name : args.names) {
     const ClientRequest request{.method = verb.method, .path = NodePath(name, verb.below)};
-    const ApiAnswer answer = Judge(session.http().Send(request));
+    const ApiAnswer answer = ReadAnswer(session.http().Send(request));
     if (answer.ok()) {
       session.Print(fmt::format("Node {}: {}\n", verb.done, Printable(name)));
     } else {
@@ -55,7 +56,7 @@ void Run(const Verb& verb, const Args& args) {
 
 void RunAdd(const Args& args) {
   Session session("voda add node", args.connect);
-  JsonValue::Object node = {{"name", args.names.front()}, {"gpus", args.gpus}};
+  Value::Map node = {{"name", args.names.front()}, {"gpus", args.gpus}};
   if (!args.gpu_type.empty()) node.emplace_back("gpu_type", args.gpu_type);
   session.Send("POST", "/api/v1/nodes", node);
   session.Print(fmt::format("Node added: {}\n", Printable(args.names.front())));
@@ -88,7 +89,7 @@ void AddNodeVerbs(CLI::App& app) {
   add_node->add_option("--gpus", args->gpus, "how many GPUs or slots it has")
       ->required()
       ->type_name("N")
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::Range(1, std::numeric_limits<int>::max()).description(""));
   add_node->add_option("--gpu-type", args->gpu_type, "the type of its GPUs")->type_name("TYPE");
   AddConnectFlags(*add_node, args->connect);
   add_node->callback([args] { RunAdd(*args); });

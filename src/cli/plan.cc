@@ -1,4 +1,4 @@
-// voda plan: one decision for one snapshot, without anything that remembers or acts.
+// voda plan: one decision for one snapshot; nothing is kept or carried out.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -65,7 +65,7 @@ void AddPlan(CLI::App& app) {
   AddPolicyFlags(*command, args->policy);
   command
       ->add_option("--placement", args->placement,
-                   "stable (move nobody who need not), cost (move where it pays) or repack (pack anew)")
+                   "stable (move no worker without need), cost (move where it pays) or repack (pack anew)")
       ->capture_default_str()
       ->type_name("stable|cost|repack");
   command->add_option("-f,--file", args->file, "the snapshot; - is stdin")

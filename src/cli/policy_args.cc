@@ -19,7 +19,8 @@ Result<std::unique_ptr<Policy>> MakeExec(std::string_view command, const PolicyO
   }
   double timeout = kExecTimeoutSeconds;
   for (const auto& [key, value] : options) {
-    if (key != "timeout") return Error{fmt::format("unknown option \"{}\" of exec; known are timeout", key)};
+    if (key != "timeout")
+      return Error{fmt::format("unknown option \"{}\" of exec; the only one is timeout", key)};
     const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), timeout);
     const bool number = error == std::errc() && end == value.data() + value.size();
     if (!number || !(timeout > 0 && timeout <= kLongestTimeout)) {

@@ -1,4 +1,4 @@
-// --algorithm and --option, the same on every command that takes a policy.
+// --algorithm and --option, the same for every command that takes a policy.
 #pragma once
 
 #include <memory>
@@ -22,13 +22,13 @@ struct PolicyArgs {
   std::vector<std::string> options;  // "key=value"
 };
 
-// `args` must outlive the parsing. The help text of --algorithm is for commands that take more than one name.
+// `args` must outlive the parsing. Commands that take several names give their own help for --algorithm.
 void AddPolicyFlags(CLI::App& command, PolicyArgs& args,
                     const std::string& algorithm_help = "see `voda algorithms`, or exec:PROGRAM");
 
 Result<PolicyOptions> ParsePolicyOptions(const std::vector<std::string>& options);
 
-// A built-in algorithm, or the program of exec:PROGRAM with its option timeout (seconds).
+// Makes a built-in algorithm, or the program of exec:PROGRAM with its option timeout (seconds).
 Result<std::unique_ptr<Policy>> MakeNamedPolicy(std::string_view algorithm, const PolicyOptions& options);
 Result<std::unique_ptr<Policy>> MakePolicyFrom(const PolicyArgs& args);
 

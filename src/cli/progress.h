@@ -1,4 +1,4 @@
-// A progress bar on stderr, drawn only where stderr is a terminal and at most ten times a second.
+// A progress bar on stderr, drawn only on a terminal and at most ten times a second.
 #pragma once
 
 #include <chrono>

@@ -8,8 +8,8 @@
 
 namespace voda {
 
-// Three lines, for average completion time, its 99th percentile and makespan, over the runs that completed
-// most jobs. Empty for fewer than two runs.
+// Writes three lines, for average completion time, its 99th percentile and makespan, over the runs that
+// completed the most jobs. Empty for fewer than two runs.
 std::string Recommend(const std::vector<sim::RunResult>& runs);
 
 }  // namespace voda

@@ -1,4 +1,4 @@
-// voda release: Kubernetes without Voda again; jobs run on.
+// voda release: frees a Kubernetes cluster of Voda; jobs run on.
 #include "kubeflow/release.h"
 
 #include <fmt/format.h>
@@ -6,12 +6,13 @@
 #include <CLI/CLI.hpp>
 #include <chrono>
 #include <memory>
-#include <nlohmann/json.hpp>
 
+#include "base/text.h"
 #include "cli/commands.h"
-#include "kube/json_text.h"
+#include "document/documents.h"
 #include "kube/kube_config.h"
 #include "kube/patch.h"
+#include "kube/time.h"
 #include "kube/transport.h"
 
 namespace voda {
@@ -37,24 +38,24 @@ struct Args {
   throw CLI::RuntimeError(code);
 }
 
-// Who holds the lease, where it was renewed within its time by this machine's clock.
+// The holder of the lease, if it was renewed in time by this machine's clock.
 std::string Leader(kube::Transport& transport, const Args& args) {
-  const auto slash = args.lease.find('/');
-  if (slash == args.lease.npos) Refuse("--lease: give NAMESPACE/NAME", kExitBadInput);
+  const auto [name_space, name] = SplitName(args.lease);
+  if (name_space.empty()) Refuse("--lease: give NAMESPACE/NAME", kExitBadInput);
   const kube::Resource leases{"coordination.k8s.io", "v1", "leases", true};
   const kube::Reply reply =
-      transport.Call(kube::GetRequest(leases, {args.lease.substr(0, slash), args.lease.substr(slash + 1)}));
+      transport.Call(kube::GetRequest(leases, {std::string(name_space), std::string(name)}));
   if (!reply.ok()) {
     if (reply.error->reason == kube::Reason::kNotFound) return {};
     Refuse(reply.error->Text(), kExitError);
   }
-  const auto object = nlohmann::json::parse(reply.body, nullptr, false);
-  const auto spec = object.is_object() ? object.value("spec", nlohmann::json::object()) : nlohmann::json();
-  if (!spec.is_object()) return {};
-  const auto renewed = kube::ParseTime(spec.value("renewTime", ""));
-  const auto lasts = std::chrono::seconds(spec.value("leaseDurationSeconds", 0));
+  const auto object = ParseJson(reply.body);
+  if (!object) return {};
+  const Value& spec = (*object)["spec"];
+  const auto renewed = kube::ParseTime(spec["renewTime"].Text());
+  const auto lasts = std::chrono::seconds(spec["leaseDurationSeconds"].Whole());
   if (!renewed || transport.Wall() > *renewed + lasts) return {};
-  return spec.value("holderIdentity", "");
+  return spec["holderIdentity"].Text();
 }
 
 void Run(const Args& args) {

@@ -5,8 +5,9 @@
 #include <algorithm>
 #include <functional>
 #include <string_view>
+#include <utility>
 
-#include "codec/json.h"
+#include "document/json_text.h"
 
 namespace voda {
 
@@ -18,11 +19,11 @@ using sim::RunResult;
 struct Figure {
   std::string_view name;    // in JSON and CSV
   std::string_view header;  // in the table
-  int decimals;             // in the table; a percentage has -1
+  int decimals;             // in the table; -1 for a percentage
   double (*of)(const RunResult&);
 };
 
-// In the order of the output. The last two differ between equal runs; nothing else does.
+// In the order of the output. Only the last two differ between equal runs.
 constexpr Figure kFigures[] = {
     {"jobs", "JOBS", 0, [](const RunResult& r) { return static_cast<double>(r.jobs.size()); }},
     {"completed", "DONE", 0, [](const RunResult& r) { return static_cast<double>(r.completed); }},
@@ -79,7 +80,7 @@ const std::vector<JobFigure>& JobFigures() {
   return figures;
 }
 
-// A CSV field: quoted where it must be, empty for null.
+// Writes a CSV field, quoted if it must be, empty for null.
 std::string CsvField(std::string_view json) {
   if (json == "null") return {};
   if (json.empty() || json.front() != '"') return std::string(json);
@@ -128,7 +129,7 @@ std::string RunsAsTable(const std::vector<RunResult>& runs) {
 
 namespace {
 
-// Only a run that ended every job the bound is about can be compared with it.
+// A run is only comparable with the bound if it completed every job of the bound.
 bool Comparable(const RunResult& run, const sim::LowerBound& bound) {
   return run.completed == bound.jobs;
 }
@@ -170,13 +171,14 @@ std::string RunsAsJson(const std::vector<RunResult>& runs, bool jobs,
     }
     if (jobs) {
       out += ", \"per_job\": [";
-      for (std::size_t k = 0; k < runs[i].jobs.size(); ++k) {
-        out += k == 0 ? "\n    " : ",\n    ";
+      bool first = true;
+      for (const JobResult& job : runs[i].jobs) {
+        out += std::exchange(first, false) ? "\n    " : ",\n    ";
         char before = '{';
         for (const JobFigure& figure : JobFigures()) {
           out += before;
           out += fmt::format("\"{}\": ", figure.name);
-          figure.append(out, runs[i].jobs[k]);
+          figure.append(out, job);
           before = ',';
         }
         out += '}';

@@ -11,13 +11,13 @@
 namespace voda {
 
 std::string RunsAsTable(const std::vector<sim::RunResult>& runs);
-// How far each run is above what no schedule can beat.
+// Says how far each run is above the bound that no schedule can beat.
 std::string BoundAsText(const std::vector<sim::RunResult>& runs, const sim::LowerBound& bound);
-// {"runs": [...]}; with `jobs` each run carries its jobs, with `bound` there is that too and how far each run
-// is above it.
+// Writes {"runs": [...]}. With `jobs` each run has its jobs; with `bound` the bound is added, and how far
+// each run is above it.
 std::string RunsAsJson(const std::vector<sim::RunResult>& runs, bool jobs,
                        const std::optional<sim::LowerBound>& bound);
-// A row per run, or with `jobs` a row per job and run.
+// Writes a row per run, or with `jobs` a row per job and run.
 std::string RunsAsCsv(const std::vector<sim::RunResult>& runs, bool jobs);
 
 }  // namespace voda

@@ -1,7 +1,8 @@
-// Session: one command's talk with the server. Resolves the connection from flags, environment and files, and
-// ends the command with a message and the right exit code where something goes wrong.
+// Session: one command's conversation with the server. It finds the connection by flags, environment and
+// files, and ends the command with a message and the right exit code if something goes wrong.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -18,44 +19,50 @@ class Option;
 
 namespace voda {
 
+// Otherwise an empty value, as of a variable of a script that is not set, would mean the default.
+void RefuseEmpty(CLI::Option& option);
+
 // --server, --token-file, --data, --ca-file and --insecure. `flags` must outlive the parsing.
 void AddConnectFlags(CLI::App& command, ConnectFlags& flags);
 
-// -n, else VODA_NAMESPACE: jobs that are named without a namespace are of this one. `names` gets them back as
-// NAMESPACE/NAME before the command runs.
+// Adds -n, by default VODA_NAMESPACE: the namespace of jobs that are named without one. Before the command
+// runs, `names` are made NAMESPACE/NAME.
 void AddNamespaceFlag(CLI::App& command, std::string& name_space, std::vector<std::string>* names = nullptr);
 void AddNamespaceFlag(CLI::App& command, std::string& name_space, std::string& name);
 
-// -o of commands that print one or more objects; "" is the command's own format.
-CLI::Option* AddOutputFlag(CLI::App& command, std::string& output, const std::string& formats);
+enum class Output : std::uint8_t { kDefault, kWide, kJson, kYaml, kName };
+// Adds -o with `formats`, such as "json|yaml"; without it, a command has a format of its own.
+void AddOutputFlag(CLI::App& command, Output& output, const std::string& formats);
+constexpr bool PrintsObject(Output output) {
+  return output == Output::kJson || output == Output::kYaml;
+}
 
 class Session {
  public:
-  // `command` begins every message, such as "voda get jobs".
+  // `command`, such as "voda get jobs", begins every message.
   Session(std::string command, const ConnectFlags& flags);
 
   HttpClient& http() { return *http_; }
-  // A second connection, for what is asked while a stream is open.
+  // A second connection, for requests while a stream is open.
   HttpClient& side();
   const Connection& connection() const { return connection_; }
 
-  JsonValue Get(const std::string& path);
-  JsonValue Send(const std::string& method, const std::string& path, const JsonValue& body);
-  // The value of the answer; ends the command where it is a trouble.
-  JsonValue Need(ApiAnswer answer);
+  Value Get(const std::string& path);
+  Value Send(const std::string& method, const std::string& path, const Value& body);
+  // Returns the value of the answer; ends the command if there is trouble.
+  Value Need(ApiAnswer answer);
 
-  // Says what is wrong and remembers the exit code of the first trouble; the command goes on.
+  // Prints what is wrong and remembers the exit code of the first trouble; the command goes on.
   void Report(const ApiAnswer& answer, std::string_view about = "");
-  // Ends the command if something was reported.
+  // Ends the command if a trouble was reported.
   void Finish() const;
 
   void Warn(std::string_view message) const;
   [[noreturn]] void Stop(std::string_view message, int code) const;
   [[noreturn]] void Stop(const ApiAnswer& answer) const;
-  // On stdout, at once. A reader that went away ends the command as it ends any other program.
+  // Prints to stdout at once. If the reader is gone, the command ends as any other program does.
   void Print(std::string_view text) const;
-  // As JSON or YAML.
-  void PrintObject(const JsonValue& value, const std::string& output) const;
+  void PrintObject(const Value& value, Output output) const;
 
  private:
   std::string MessageOf(const ApiAnswer& answer) const;
@@ -69,7 +76,7 @@ class Session {
 
 int ExitCodeOf(const ApiAnswer& answer);
 
-// Colours: on a terminal unless NO_COLOR is set or TERM is dumb; FORCE_COLOR wants them always.
+// Whether to use colours: on a terminal, unless NO_COLOR is set or TERM is dumb; always with FORCE_COLOR.
 bool UseColor();
 
 }  // namespace voda

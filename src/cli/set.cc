@@ -1,4 +1,4 @@
-// voda set: algorithm and rate limit of the schedulers, priority and size of a job.
+// voda set: the algorithm and rate limit of the schedulers, the priority and size of a job.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -6,11 +6,13 @@
 #include <string>
 #include <vector>
 
+#include "base/duration.h"
+#include "base/text.h"
 #include "cli/commands.h"
-#include "cli/duration.h"
 #include "cli/policy_args.h"
 #include "cli/session.h"
 #include "client/text.h"
+#include "model/job.h"
 
 namespace voda {
 
@@ -18,7 +20,7 @@ namespace {
 
 struct Args {
   ConnectFlags connect;
-  std::string name;  // of the algorithm or the job
+  std::string name;  // of the algorithm or of the job
   std::string value;
   std::string gpu_type;
   std::vector<std::string> options;
@@ -29,7 +31,8 @@ struct Args {
 };
 
 std::string SettingsPath(const Args& args) {
-  return args.gpu_type.empty() ? "/api/v1/settings" : "/api/v1/settings?gpu_type=" + UrlEscape(args.gpu_type);
+  return args.gpu_type.empty() ? "/api/v1/settings"
+                               : "/api/v1/settings?gpu_type=" + PercentEncode(args.gpu_type);
 }
 
 std::string Where(const Args& args) {
@@ -40,10 +43,10 @@ void SetAlgorithm(const Args& args) {
   Session session("voda set algorithm", args.connect);
   const auto options = ParsePolicyOptions(args.options);
   if (!options) session.Stop(options.error().message, kExitBadInput);
-  JsonValue::Object chosen;
+  Value::Map chosen;
   for (const auto& [key, value] : *options) chosen.emplace_back(key, value);
   session.Send("PUT", SettingsPath(args),
-               JsonValue::Object{{"algorithm", args.name}, {"options", std::move(chosen)}});
+               Value::Map{{"algorithm", args.name}, {"options", std::move(chosen)}});
   session.Print(fmt::format("Algorithm set: {} ({})\n", Printable(args.name), Where(args)));
 }
 
@@ -51,24 +54,24 @@ void SetRateLimit(const Args& args) {
   Session session("voda set ratelimit", args.connect);
   const auto seconds = ParseDuration(args.value);
   if (!seconds) session.Stop(seconds.error().message, kExitBadInput);
-  session.Send("PUT", SettingsPath(args), JsonValue::Object{{"rate_limit_seconds", *seconds}});
+  session.Send("PUT", SettingsPath(args), Value::Map{{"rate_limit_seconds", *seconds}});
   session.Print(fmt::format("Rate limit set: {} ({})\n", FineDuration(*seconds), Where(args)));
 }
 
 void SetPriority(const Args& args) {
   Session session("voda set priority", args.connect);
-  session.Send("PATCH", JobPath(args.name), JsonValue::Object{{"priority", args.priority}});
+  session.Send("PATCH", JobPath(args.name), Value::Map{{"priority", args.priority}});
   session.Print(fmt::format("Training job changed: {}: priority {}\n", Printable(args.name), args.priority));
 }
 
 void SetSize(const Args& args) {
   Session session("voda set size", args.connect);
-  JsonValue::Object change;
+  Value::Map change;
   if (args.min > 0) change.emplace_back("min", args.min);
   if (args.num > 0) change.emplace_back("num", args.num);
   if (args.max > 0) change.emplace_back("max", args.max);
   if (change.empty()) session.Stop("nothing to change; give --min, --num or --max", kExitBadInput);
-  const JsonValue job = session.Send("PATCH", JobPath(args.name), change);
+  const Value job = session.Send("PATCH", JobPath(args.name), change);
   session.Print(fmt::format("Training job changed: {}: {} to {} workers, asks for {}\n", Printable(args.name),
                             job["min"].Whole(), job["max"].Whole(), job["num"].Whole()));
 }
@@ -111,9 +114,15 @@ void AddSet(CLI::App& app) {
   {
     const auto [command, args] = add("size", "fewest, requested and most workers of a job", &SetSize);
     command->add_option("job", args->name, "the job")->required()->type_name("JOB");
-    command->add_option("--min", args->min, "fewest workers")->type_name("N")->check(CLI::PositiveNumber);
-    command->add_option("--num", args->num, "requested workers")->type_name("N")->check(CLI::PositiveNumber);
-    command->add_option("--max", args->max, "most workers")->type_name("N")->check(CLI::PositiveNumber);
+    command->add_option("--min", args->min, "fewest workers")
+        ->type_name("N")
+        ->check(CLI::Range(1, kMaxWorkers).description(""));
+    command->add_option("--num", args->num, "requested workers")
+        ->type_name("N")
+        ->check(CLI::Range(1, kMaxWorkers).description(""));
+    command->add_option("--max", args->max, "most workers")
+        ->type_name("N")
+        ->check(CLI::Range(1, kMaxWorkers).description(""));
     AddNamespaceFlag(*command, args->connect.name_space, args->name);
   }
 }

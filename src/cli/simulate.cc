@@ -9,8 +9,9 @@
 #include <string>
 #include <vector>
 
+#include "base/duration.h"
+#include "base/text.h"
 #include "cli/commands.h"
-#include "cli/duration.h"
 #include "cli/io.h"
 #include "cli/policy_args.h"
 #include "cli/progress.h"
@@ -49,6 +50,8 @@ struct SimulateArgs {
   std::string cooldown = "0";
   std::string estimates = "learned";
   double estimate_error = 1;
+  double reporting = 1;
+  bool steps = false;
   std::string output = "table";
   std::string report;
   bool jobs = false;
@@ -83,15 +86,11 @@ std::vector<std::string> AlgorithmNames(const std::string& text) {
     for (const PolicyInfo& info : Policies()) names.emplace_back(info.name);
     return names;
   }
-  for (std::size_t at = 0; at <= text.size();) {
-    const std::size_t comma = std::min(text.find(',', at), text.size());
-    names.push_back(text.substr(at, comma - at));
-    at = comma + 1;
-  }
+  for (const std::string_view name : Split(text, ',')) names.emplace_back(name);
   return names;
 }
 
-// With several algorithms an option goes to those that have it; one that none has is a mistake.
+// With several algorithms, an option goes to those that have it; an option that none has is an error.
 std::vector<NamedPolicy> MakePolicies(const PolicyArgs& args) {
   const PolicyOptions options = Need(ParsePolicyOptions(args.options));
   const std::vector<std::string> names = AlgorithmNames(args.algorithm);
@@ -101,7 +100,7 @@ std::vector<NamedPolicy> MakePolicies(const PolicyArgs& args) {
       return std::any_of(info.options.begin(), info.options.end(),
                          [&](const OptionInfo& o) { return o.name == option; });
     }
-    return true;  // exec: or unknown; MakeNamedPolicy says what is wrong
+    return true;  // exec: or an unknown name, which MakeNamedPolicy refuses
   };
   for (const auto& entry : options) {
     const std::string& option = entry.first;
@@ -130,7 +129,7 @@ sim::SimulationConfig MakeConfig(const SimulateArgs& args) {
   if (!mode) Stop(fmt::format("unknown placement \"{}\"; known are stable, cost, repack", args.placement));
   const auto estimates = sim::ParseEstimateMode(args.estimates);
   if (!estimates)
-    Stop(fmt::format("unknown estimates \"{}\"; known are oracle, linear, learned", args.estimates));
+    Stop(fmt::format("unknown estimates \"{}\"; known are oracle, linear, learned, none", args.estimates));
   config.core.placement = *mode;
   config.core.rate_limit = NeedDuration("--rate-limit", args.rate_limit);
   config.core.min_runtime = NeedDuration("--min-runtime", args.min_runtime);
@@ -143,6 +142,16 @@ sim::SimulationConfig MakeConfig(const SimulateArgs& args) {
     Stop(fmt::format("--estimate-error: {} is not a factor from 1 to 1000", args.estimate_error));
   }
   config.estimate_error = args.estimate_error;
+  if (!(args.reporting >= 0 && args.reporting <= 1)) {
+    Stop(fmt::format("--reporting: {} is not a share from 0 to 1", args.reporting));
+  }
+  if (*estimates != sim::EstimateMode::kLearned && (args.reporting < 1 || args.steps)) {
+    Stop(fmt::format("--reporting and --steps go with --estimates learned, not with {}", args.estimates));
+  }
+  if (*estimates == sim::EstimateMode::kNone && args.estimate_error > 1)
+    Stop("--estimate-error: with --estimates none nobody tells remaining times, not even wrong ones");
+  config.reporting = args.reporting;
+  config.report_steps = args.steps;
   config.error_seed = args.source.seed;
   config.keep_history = !args.report.empty();
   return config;
@@ -150,10 +159,12 @@ sim::SimulationConfig MakeConfig(const SimulateArgs& args) {
 
 std::string Description(const SimulateArgs& args, std::size_t jobs) {
   return fmt::format(
-      "{} jobs of {} on {} (nodes x GPUs), {} placement, {} estimates, rate limit {}, seed {}; a start costs "
+      "{} jobs of {} on {} (nodes x GPUs), {} placement, {} estimates{}, rate limit {}, seed {}; a start "
+      "costs "
       "{} s, a rescale {} s, a migration {} s",
-      jobs, args.source.path, args.cluster, args.placement, args.estimates, args.rate_limit, args.source.seed,
-      args.start_cost, args.rescale_cost, args.migration_cost);
+      jobs, args.source.path, args.cluster, args.placement, args.estimates,
+      args.reporting < 1 ? fmt::format(" from {:.0f} % of the jobs", 100 * args.reporting) : "",
+      args.rate_limit, args.source.seed, args.start_cost, args.rescale_cost, args.migration_cost);
 }
 
 void WriteReport(const SimulateArgs& args, std::vector<sim::RunResult> runs,
@@ -172,12 +183,12 @@ void WriteReport(const SimulateArgs& args, std::vector<sim::RunResult> runs,
   fmt::print(stderr, "report: {}\n", args.report);
 }
 
-// With all algorithms asked for, the recommendation also looks at other prices of Price.
+// If all algorithms are run, the recommendation also tries other prices of Price.
 std::string Recommendation(const std::vector<sim::RunResult>& runs, const SimulateArgs& args,
                            const sim::SimulationConfig& config, const sim::Workload& workload) {
   std::vector<sim::RunResult> candidates = runs;
   if (args.policy.algorithm == "all") {
-    for (const std::string c : {"0.8", "1", "2", "3", "4"}) {
+    for (const std::string c : {"0.8", "1", "1.5", "3", "5"}) {
       candidates.push_back(
           sim::Simulate(workload, config, "Price with c=" + c, Need(MakePolicy("Price", {{"c", c}}))));
     }
@@ -264,23 +275,33 @@ void AddSimulate(CLI::App& app) {
   flag("--profiles", args->source.profiles, "table of measured speed-ups that a workload names", "FILE");
   AddPolicyFlags(*command, args->policy, "one, several as A,B, or all; see `voda algorithms`");
   flag("--placement", args->placement,
-       "stable (move nobody who need not), cost (move where it pays) or repack (pack anew)",
+       "stable (move no worker without need), cost (move where it pays) or repack (pack anew)",
        "stable|cost|repack");
   flag("--rate-limit", args->rate_limit, "least time between two rounds", "DURATION");
   flag("--start-cost", args->start_cost, "seconds without progress when a job starts", "DURATION");
   flag("--rescale-cost", args->rescale_cost, "… when its size changes", "DURATION");
   flag("--migration-cost", args->migration_cost, "… when a worker changes its node", "DURATION");
-  flag("--min-runtime", args->min_runtime, "a running job is not shrunk or stopped before", "DURATION");
-  flag("--cooldown", args->cooldown, "no second change of a job's size within", "DURATION");
-  flag("--estimates", args->estimates, "what policies see of speed-ups and remaining time",
-       "oracle|linear|learned");
+  flag("--min-runtime", args->min_runtime, "how long a running job is not shrunk or stopped", "DURATION");
+  flag("--cooldown", args->cooldown, "least time between two changes of a job's size", "DURATION");
+  flag("--estimates", args->estimates,
+       "what policies see of speed-ups and remaining time; none: no job ever reports",
+       "oracle|linear|learned|none");
+  command
+      ->add_option("--reporting", args->reporting,
+                   "the share of the jobs that report, chosen by the seed; with learned estimates")
+      ->capture_default_str()
+      ->type_name("SHARE");
+  command->add_flag("--steps", args->steps,
+                    "reports tell how much of an epoch is done, too; with learned estimates");
   command
       ->add_option("--estimate-error", args->estimate_error,
-                   "remaining times are told by users, wrong by up to this factor; 1: by --estimates")
+                   "above 1, remaining times come from users who are wrong by up to this factor")
       ->capture_default_str()
       ->type_name("FACTOR");
   flag("--node-events", args->node_events, "nodes that come, go or change: CSV time_s,node,change", "FILE");
-  command->add_option("--seed", args->source.seed, "of a generated workload and of --estimate-error")
+  command
+      ->add_option("--seed", args->source.seed,
+                   "seed of a generated workload, of --estimate-error and of --reporting")
       ->capture_default_str()
       ->type_name("N");
   flag("-o,--output", args->output, "how to print the runs", "table|json|csv");

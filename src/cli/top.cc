@@ -15,6 +15,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/text.h"
 #include "cli/commands.h"
 #include "cli/session.h"
 #include "client/screen.h"
@@ -29,7 +30,7 @@ constexpr std::size_t kMaxEnded = 200;
 constexpr int kRounds = 50;
 constexpr std::size_t kMaxTypes = 4;
 
-// Fetches everything the view shows, again and again. Jobs that ended are asked for once, not every second.
+// Fetches everything that the view shows, again and again. Ended jobs are fetched once, not every second.
 class Watcher {
  public:
   Watcher(const ClientConfig& config, double interval, Screen& screen)
@@ -76,7 +77,7 @@ class Watcher {
     }
   }
 
-  bool Ask(const std::string& path, JsonValue& value, std::string& trouble) {
+  bool Ask(const std::string& path, Value& value, std::string& trouble) {
     ApiAnswer answer = GetJson(http_, path);
     if (!answer.ok()) trouble = answer.message;
     value = std::move(answer.value);
@@ -85,8 +86,8 @@ class Watcher {
 
   bool Fetch(TopData& data, std::string& trouble) {
     data.server = http_.config().server;
-    JsonValue nodes;
-    JsonValue rounds;
+    Value nodes;
+    Value rounds;
     if (!Ask("/api/v1/info", data.info, trouble) || !Ask("/api/v1/nodes", nodes, trouble) ||
         !Ask(fmt::format("/api/v1/rounds?limit={}", kRounds), rounds, trouble)) {
       return false;
@@ -95,7 +96,8 @@ class Watcher {
     data.nodes = nodes["nodes"].items();
     data.rounds = rounds["rounds"].items();
     if (!Algorithms(data, trouble)) return false;
-    ApiAnswer active = ListJobs(http_, {.statuses = {"Submitted", "Waiting", "Running"}});
+    ApiAnswer active =
+        ListJobs(http_, {.statuses = {JobStatus::kSubmitted, JobStatus::kWaiting, JobStatus::kRunning}});
     if (!active.ok()) {
       trouble = active.message;
       return false;
@@ -109,10 +111,10 @@ class Watcher {
 
   bool Algorithms(TopData& data, std::string& trouble) {
     std::vector<std::pair<std::string, std::string>> chosen;
-    for (const JsonValue& type : data.info["gpu_types"].items()) {
+    for (const Value& type : data.info["gpu_types"].items()) {
       if (chosen.size() == kMaxTypes) break;
-      JsonValue settings;
-      if (!Ask("/api/v1/settings?gpu_type=" + UrlEscape(type.Text()), settings, trouble)) return false;
+      Value settings;
+      if (!Ask("/api/v1/settings?gpu_type=" + PercentEncode(type.Text()), settings, trouble)) return false;
       chosen.emplace_back(type.Text(), settings["algorithm"].Text());
     }
     const bool same = std::all_of(chosen.begin(), chosen.end(),
@@ -124,12 +126,13 @@ class Watcher {
     return true;
   }
 
-  // Those known as active that are no longer in the list have ended since; at first, all that are kept.
-  bool Ended(const JsonValue::Array& active, std::string& trouble) {
+  // Adds the jobs that have ended since the last call; the first time, all that have ended.
+  bool Ended(const Value::List& active, std::string& trouble) {
     std::map<std::string, bool> now;
-    for (const JsonValue& job : active) now[job["name"].Text()] = true;
+    for (const Value& job : active) now[job["name"].Text()] = true;
     if (!listed_) {
-      ApiAnswer all = ListJobs(http_, {.statuses = {"Completed", "Failed", "Canceled"}});
+      ApiAnswer all =
+          ListJobs(http_, {.statuses = {JobStatus::kCompleted, JobStatus::kFailed, JobStatus::kCanceled}});
       if (!all.ok()) {
         trouble = all.message;
         return false;
@@ -140,7 +143,7 @@ class Watcher {
     for (const auto& [name, unused] : active_) {
       if (now.count(name) > 0) continue;
       ApiAnswer job = GetJson(http_, JobPath(name));
-      if (job.ok() && IsTerminal(job.value["status"].Text())) ended_.push_back(std::move(job.value));
+      if (job.ok() && HasEnded(job.value)) ended_.push_back(std::move(job.value));
     }
     active_ = std::move(now);
     if (ended_.size() > kMaxEnded) {
@@ -154,7 +157,7 @@ class Watcher {
   double interval_;
   Screen& screen_;
   std::map<std::string, bool> active_;
-  JsonValue::Array ended_;
+  Value::List ended_;
   bool listed_ = false;
 
   std::mutex mutex_;
@@ -179,7 +182,7 @@ struct Args {
   double interval = 1;
 };
 
-// Returns the signal that ended it, else 0.
+// Returns the signal that ended it, or 0.
 int Show(Screen& screen, const Session& session, double interval) {
   Watcher watcher(session.connection().http, interval, screen);
   const bool color = UseColor();
@@ -218,7 +221,7 @@ void Run(const Args& args) {
   if (::isatty(STDIN_FILENO) != 1 || ::isatty(STDOUT_FILENO) != 1) {
     session.Stop("standard input and output are not a terminal; use `voda get jobs -w` there", kExitBadInput);
   }
-  // A wrong token or address is said before the screen is taken.
+  // A wrong token or address is reported before the screen is taken.
   session.Get("/api/v1/info");
   int signal = 0;
   {
@@ -235,12 +238,12 @@ void AddTop(CLI::App& app) {
   auto* command =
       app.add_subcommand("top", "watch nodes, jobs and decisions on a full screen")->group("Jobs");
   const auto args = std::make_shared<Args>();
-  command->add_option("--interval", args->interval, "seconds between two looks")
+  command->add_option("--interval", args->interval, "seconds between two refreshes")
       ->capture_default_str()
       ->type_name("SECONDS")
       ->check(CLI::Range(0.1, 3600.0).description(""));
   AddConnectFlags(*command, args->connect);
-  command->footer("q quits, ? says the other keys.");
+  command->footer("q quits, ? shows the other keys.");
   command->callback([args] { Run(*args); });
 }
 

@@ -11,11 +11,12 @@
 #include <thread>
 #include <vector>
 
+#include "base/duration.h"
 #include "base/log.h"
 #include "cli/commands.h"
-#include "cli/duration.h"
 #include "cli/kubernetes_args.h"
 #include "cli/policy_args.h"
+#include "cli/session.h"
 #include "cli/up_args.h"
 #include "client/config.h"
 #include "local/gpus.h"
@@ -111,6 +112,14 @@ ServerConfig ConfigFrom(const Flags& flags, std::string& note) {
         "--no-auth with --cluster kubernetes: callers are asked for their Kubernetes tokens; make one with "
         "`kubectl create token NAME`");
   }
+  if (flags.no_auth) {
+    const bool beyond = flags.behind_proxy || !flags.hosts.empty();
+    Log(LogLevel::kWarn, "no token is asked for",
+        {{"note", beyond
+                      ? "whoever reaches the proxy, and every user of this machine, can run programs as this "
+                        "user; let the proxy check who asks, or leave out --no-auth"
+                      : "every user of this machine can run programs as this user"}});
+  }
   if (!IsLoopback(config.address)) {
     if (flags.no_auth) {
       Refuse(fmt::format(
@@ -168,12 +177,13 @@ void Run(const Flags& flags, const CLI::App& command) {
   config.service.rate_limit_given = command.get_option("--rate-limit")->count() > 0;
   const std::string data = config.data;
 
-  // Signals are for this thread alone; those started from here on inherit that.
+  // Only this thread takes signals; threads started from here on inherit the mask.
   sigset_t signals;
   sigemptyset(&signals);
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&signals, signal);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   ::signal(SIGPIPE, SIG_IGN);
+  const LogThread log_thread;
 
   auto server = Server::Start(std::move(config));
   if (!server) Refuse(server.error().message, kExitError);
@@ -186,7 +196,7 @@ void Run(const Flags& flags, const CLI::App& command) {
   int signal = 0;
   sigwait(&signals, &signal);
   Log(LogLevel::kInfo, "stopping; jobs go on", {{"signal", signal}});
-  // A second signal ends it at once.
+  // A second signal ends the process at once.
   pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
   server->reset();
 }
@@ -203,12 +213,13 @@ void AddUp(CLI::App& app) {
                    "where jobs run: local (processes of this machine) or kubernetes")
       ->capture_default_str()
       ->check(CLI::IsMember({"local", "kubernetes"}));
-  command->add_option("--data", flags->data, "folder for the store, the token, logs and job folders")
-      ->type_name("DIR")
-      ->envname("VODA_HOME");
+  RefuseEmpty(
+      *command->add_option("--data", flags->data, "folder for the store, the token, logs and job folders")
+           ->type_name("DIR")
+           ->envname("VODA_HOME"));
   auto* slots = command
                     ->add_option("--slots", flags->nodes.slots,
-                                 "workers that may run at a time, on one node; GPUs where there are as many")
+                                 "slots of the one node; each is a GPU if there are enough")
                     ->check(CLI::Range(1, 1024));
   command->add_option("--nodes", flags->nodes.nodes, "several nodes on this machine: NAME:SLOTS[:TYPE],…")
       ->type_name("LIST")
@@ -220,10 +231,10 @@ void AddUp(CLI::App& app) {
   command->add_option("--rate-limit", flags->rate_limit, "least time between two rounds")
       ->capture_default_str()
       ->type_name("TIME");
-  command->add_option("--min-runtime", flags->min_runtime, "a running job is not shrunk or stopped before")
+  command->add_option("--min-runtime", flags->min_runtime, "how long a running job is not shrunk or stopped")
       ->capture_default_str()
       ->type_name("TIME");
-  command->add_option("--cooldown", flags->cooldown, "no second change of a job's size within")
+  command->add_option("--cooldown", flags->cooldown, "least time between two changes of a job's size")
       ->capture_default_str()
       ->type_name("TIME");
   command
@@ -234,7 +245,7 @@ void AddUp(CLI::App& app) {
       ->type_name("FILE");
   command->add_option("--tls-key", flags->tls_key, "PEM file")->type_name("FILE");
   command->add_flag("--behind-proxy", flags->behind_proxy, "a proxy in front speaks TLS");
-  command->add_option("--host", flags->hosts, "a further name under which clients reach it; may be repeated")
+  command->add_option("--host", flags->hosts, "another name under which clients reach Voda; may be repeated")
       ->type_name("NAME")
       ->allow_extra_args(false);
   command->add_flag("--no-auth", flags->no_auth, "ask for no token; loopback only");

@@ -8,22 +8,22 @@
 #include <set>
 #include <string_view>
 
+#include "base/text.h"
+
 namespace voda {
 
 namespace {
 
 constexpr const char* kNoGpu = "cpu";  // the type of slots without a GPU
 constexpr int kMostSlots = 1024;
-constexpr int kMostPort = 65533;  // the roles' ports are the two above
+constexpr int kMostPort = 65533;  // the roles use the next two ports
 
-// A node of the flags; without a type where they name none.
+// Reads the nodes of the flags; a node without a type gets an empty one.
 Result<std::vector<DeclaredNode>> ParseNodes(const std::string& text) {
   std::vector<DeclaredNode> nodes;
   std::set<std::string> names;
-  std::string_view rest = text;
-  while (!rest.empty()) {
-    const std::string one(rest.substr(0, rest.find(',')));
-    rest.remove_prefix(std::min(rest.size(), one.size() + 1));
+  for (const std::string_view part : SplitEnded(text, ',')) {
+    const std::string one(part);
     const auto first = one.find(':');
     const auto second = first == one.npos ? one.npos : one.find(':', first + 1);
     DeclaredNode node;
@@ -116,8 +116,8 @@ Result<OfferedNodes> OfferNodes(const NodeFlags& flags, const Result<std::vector
   std::size_t wanted = 0;
   bool all_named = true;
   for (const DeclaredNode& node : offered.nodes) {
-    slots += static_cast<std::size_t>(node.gpus);
-    if (wants_gpus(node)) wanted += static_cast<std::size_t>(node.gpus);
+    slots += node.gpus;
+    if (wants_gpus(node)) wanted += node.gpus;
     all_named = all_named && !named(node).empty();
   }
   if (!flags.nodes.empty())
@@ -129,7 +129,7 @@ Result<OfferedNodes> OfferNodes(const NodeFlags& flags, const Result<std::vector
     offered.warning = fmt::format("{} slots for GPUs and {} GPU{}: jobs see no GPU", wanted, gpus.size(),
                                   gpus.size() == 1 ? "" : "s");
   }
-  // Jobs that run on this type of GPU would be stopped if their nodes came back with another.
+  // If nodes came back with another GPU type, jobs that run on this type would be stopped.
   if (!enough && (!found || !gpus.empty()) && !all_named) {
     return Error{fmt::format("{}; give no more slots than GPUs that work, or --gpu-type cpu to run without",
                              offered.warning)};

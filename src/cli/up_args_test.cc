@@ -79,7 +79,7 @@ TEST(OfferNodes, DeclaredNodesShareTheGpusOut) {
   EXPECT_NE(many.warning.find("8 slots for GPUs and 4 GPUs"), std::string::npos) << many.warning;
 }
 
-// A restart after an update of the driver must not turn the GPUs into something else under jobs that run.
+// A restart after an update of the driver must not change the type of the GPUs that jobs run on.
 TEST(OfferNodes, ADriverThatDoesNotAnswerMattersUnlessTheTypeIsNamed) {
   const Result<std::vector<GpuInfo>> broken = Error{"cannot ask the NVIDIA driver (NVML: mismatch)"};
   for (const NodeFlags& flags : {NodeFlags{}, NodeFlags{.slots = 2, .nodes = "", .gpu_type = ""},

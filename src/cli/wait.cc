@@ -1,4 +1,4 @@
-// voda wait: until jobs have come to a status, for scripts.
+// voda wait: waits until jobs have reached a status, for scripts.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "base/duration.h"
 #include "cli/commands.h"
-#include "cli/duration.h"
 #include "cli/session.h"
 #include "client/text.h"
 
@@ -19,11 +19,11 @@ namespace voda {
 namespace {
 
 constexpr const char* kFooter = R"(Exit codes, for all the jobs together:
-  0  every job came to it           5  one failed
-  3  there is no such job           6  the time was over
+  0  every job got there            5  one failed
+  3  there is no such job           6  the time ran out
   4  the server is not reachable    7  one was canceled
   1  one ended in another way (for example completed, with --for failed)
-Of several, a failure counts before a cancellation. A lost connection is made again until the time is over.
+Of several, a failure counts before a cancellation. A lost connection is made again until the time runs out.
 Example:
   voda wait mnist-20260101-120000
   voda wait mnist-20260101-120000 --for running --timeout 10m)";
@@ -38,16 +38,19 @@ struct Args {
 };
 
 constexpr int kUndecided = -1;
+constexpr const char* kAnyEnd = "ended";
 
-// The exit code a status means for the goal.
-int Outcome(const std::string& goal, const std::string& status) {
-  const std::string now = CLI::detail::to_lower(status);
-  if (now == goal) return 0;
-  if (goal == "running" && now == "completed") return 0;  // it has run
-  if (!IsTerminal(status)) return kUndecided;
-  if (goal == "ended") return 0;
-  if (now == "failed") return kExitJobFailed;
-  return now == "canceled" ? kExitJobCanceled : kExitError;
+// The exit code that the status of a job means for the goal.
+int Outcome(const std::string& goal, const Value& job) {
+  const std::optional<JobStatus> status = StatusOf(job);
+  if (!status) return kUndecided;
+  const auto wanted = [&](JobStatus one) { return goal == CLI::detail::to_lower(std::string(Name(one))); };
+  if (wanted(*status)) return 0;
+  if (wanted(JobStatus::kRunning) && status == JobStatus::kCompleted) return 0;  // it has run
+  if (!Terminal(*status)) return kUndecided;
+  if (goal == kAnyEnd) return 0;
+  if (status == JobStatus::kFailed) return kExitJobFailed;
+  return status == JobStatus::kCanceled ? kExitJobCanceled : kExitError;
 }
 
 class Waiting {
@@ -56,22 +59,22 @@ class Waiting {
     for (const std::string& name : args.names) outcomes_[name] = kUndecided;
   }
 
-  // Asks after a job and says so when it is decided.
+  // Asks for a job and prints its status once it is decided.
   void Look(const std::string& name) {
     int& outcome = outcomes_.at(name);
     if (outcome != kUndecided) return;
     const ApiAnswer answer = GetJson(session_.side(), JobPath(name));
-    if (answer.trouble == Trouble::kUnreachable) return;  // the stream will notice as well
+    if (answer.trouble == Trouble::kUnreachable) return;  // the stream will notice, too
     if (!answer.ok()) {
       session_.Report(answer);
       outcome = ExitCodeOf(answer);
       return;
     }
-    const std::string& status = answer.value["status"].Text();
-    outcome = Outcome(args_.goal, status);
+    outcome = Outcome(args_.goal, answer.value);
     if (outcome == kUndecided) return;
     const std::string& message = answer.value["message"].Text();
-    session_.Print(fmt::format("Training job {}: {}{}{}\n", CLI::detail::to_lower(Printable(status)),
+    session_.Print(fmt::format("Training job {}: {}{}{}\n",
+                               CLI::detail::to_lower(Printable(answer.value["status"].Text())),
                                Printable(name), message.empty() ? "" : ": ",
                                Printable(std::string_view(message).substr(0, message.find('\n')))));
   }
@@ -81,8 +84,8 @@ class Waiting {
     return !Decided();
   }
 
-  bool LookAtThoseOf(const std::vector<JsonValue>& events) {
-    for (const JsonValue& event : events) {
+  bool LookAtThoseOf(const std::vector<Value>& events) {
+    for (const Value& event : events) {
       const std::string& name = event["job"].Text();
       if (event["type"].Text() != "job.progress" && outcomes_.count(name) > 0) Look(name);
     }
@@ -94,7 +97,7 @@ class Waiting {
                         [](const auto& entry) { return entry.second == kUndecided; });
   }
 
-  // What most deserves attention.
+  // The exit code that most deserves attention.
   int Code() const {
     for (const int code : {kExitUnreachable, kExitNotFound, kExitJobFailed, kExitJobCanceled, kExitError}) {
       for (const auto& entry : outcomes_) {
@@ -131,13 +134,13 @@ void Run(const Args& args) {
   follow.name_space = CommonNamespace(args.names);
   Waiting waiting(session, args);
   follow.on_subscribed = [&] { return waiting.LookAtAll(); };
-  follow.on_events = [&](const std::vector<JsonValue>& events) { return waiting.LookAtThoseOf(events); };
+  follow.on_events = [&](const std::vector<Value>& events) { return waiting.LookAtThoseOf(events); };
   follow.on_lost = [&](const std::string& message) { session.Warn(message + "; trying again"); };
   const ApiAnswer end = Follow(session.http(), follow);
   if (!end.ok()) session.Stop(end);
   const int code = waiting.Code();
   if (code == kExitTimeout) {
-    session.Stop(fmt::format("{} passed and not {}:{}", args.timeout, args.goal, waiting.Undecided()), code);
+    session.Stop(fmt::format("not {} after {}:{}", args.goal, args.timeout, waiting.Undecided()), code);
   }
   if (code != 0) throw CLI::RuntimeError(code);
 }
@@ -151,7 +154,7 @@ void AddWait(CLI::App& app) {
   command->add_option("--for", args->goal, "what to wait for; ended is any end")
       ->capture_default_str()
       ->type_name("running|completed|failed|canceled|ended")
-      ->check(CLI::IsMember({"running", "completed", "failed", "canceled", "ended"}).description(""));
+      ->check(CLI::IsMember({"running", "completed", "failed", "canceled", kAnyEnd}).description(""));
   command->add_option("--timeout", args->timeout, "give up after this long, such as 10m")
       ->type_name("DURATION");
   AddNamespaceFlag(*command, args->connect.name_space, &args->names);

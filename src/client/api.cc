@@ -7,8 +7,10 @@
 #include <thread>
 #include <utility>
 
+#include "base/text.h"
 #include "client/sse_parser.h"
 #include "client/text.h"
+#include "document/documents.h"
 
 namespace voda {
 
@@ -39,19 +41,18 @@ Trouble TroubleOf(int status) {
   }
 }
 
-// Messages of the server may quote what a job printed.
+// Makes a message of the server printable: it may quote what a job printed.
 std::string Harmless(const std::string& text) {
   std::string out;
-  for (std::size_t line = 0; line <= text.size() && out.size() < kMaxMessage;) {
-    const std::size_t end = std::min(text.find('\n', line), text.size());
-    if (line > 0) out += '\n';
-    out += Printable(std::string_view(text).substr(line, end - line));
-    line = end + 1;
+  for (const std::string_view line : Split(text, '\n')) {
+    if (out.size() >= kMaxMessage) break;
+    if (line.data() != text.data()) out += '\n';
+    out += Printable(line);
   }
   return out;
 }
 
-// The message of an error body; "" where it is none of ours.
+// The message of an error body; empty if the body is not Voda's.
 std::string MessageOf(const std::string& body) {
   const auto parsed = ParseJson(body);
   return parsed ? Harmless((*parsed)["error"]["message"].Text()) : "";
@@ -67,29 +68,29 @@ ApiAnswer Refused(int status, const std::string& body) {
 
 }  // namespace
 
-ApiAnswer Judge(const Result<HttpAnswer>& answer) {
+ApiAnswer ReadAnswer(const Result<HttpAnswer>& answer) {
   if (!answer) return {.trouble = Trouble::kUnreachable, .message = answer.error().message};
   if (answer->status < 200 || answer->status > 299) return Refused(answer->status, answer->body);
   if (answer->body.empty()) return {.status = answer->status};
   auto parsed = ParseJson(answer->body);
   if (!parsed) {
     return {.trouble = Trouble::kOther,
-            .message = fmt::format("the answer is {}; is it a Voda server?", parsed.error().message),
+            .message = "the answer is not JSON; is it a Voda server?",
             .status = answer->status};
   }
   return {.value = *std::move(parsed), .status = answer->status};
 }
 
 ApiAnswer GetJson(HttpClient& http, const std::string& path) {
-  return Judge(http.Get(path));
+  return ReadAnswer(http.Get(path));
 }
 
 std::string JobPath(std::string_view name, std::string_view below) {
-  return fmt::format("/api/v1/jobs/{}{}", UrlEscape(name), below);
+  return fmt::format("/api/v1/jobs/{}{}", PercentEncode(name), below);
 }
 
 std::string NodePath(std::string_view name, std::string_view below) {
-  return fmt::format("/api/v1/nodes/{}{}", UrlEscape(name), below);
+  return fmt::format("/api/v1/nodes/{}{}", PercentEncode(name), below);
 }
 
 std::string JobQuery::Query() const {
@@ -98,17 +99,16 @@ std::string JobQuery::Query() const {
     if (!value.empty()) query += fmt::format("{}{}={}", query.empty() ? "" : "&", key, value);
   };
   std::string list;
-  for (const std::string& status : statuses) list += (list.empty() ? "" : ",") + UrlEscape(status);
+  for (const JobStatus status : statuses) list += fmt::format("{}{}", list.empty() ? "" : ",", Name(status));
   add("status", list);
-  add("gpu_type", UrlEscape(gpu_type));
-  add("category", UrlEscape(category));
-  add("namespace", UrlEscape(name_space));
+  add("gpu_type", PercentEncode(gpu_type));
+  add("category", PercentEncode(category));
+  add("namespace", PercentEncode(name_space));
   return query;
 }
 
-bool JobQuery::Matches(const JsonValue& job) const {
-  const std::string& status = job["status"].Text();
-  return (statuses.empty() || std::find(statuses.begin(), statuses.end(), status) != statuses.end()) &&
+bool JobQuery::Matches(const Value& job) const {
+  return (statuses.empty() || std::find(statuses.begin(), statuses.end(), StatusOf(job)) != statuses.end()) &&
          (gpu_type.empty() || job["gpu_type"].Text() == gpu_type) &&
          (category.empty() || job["category"].Text() == category) &&
          (name_space.empty() || job["name"].Text().starts_with(name_space + "/"));
@@ -116,14 +116,14 @@ bool JobQuery::Matches(const JsonValue& job) const {
 
 ApiAnswer ListJobs(HttpClient& http, const JobQuery& filter) {
   const std::string query = filter.Query();
-  JsonValue::Array jobs;
+  Value::List jobs;
   std::string after;
   for (std::size_t page = 0; page < kMaxPages; ++page) {
     ApiAnswer answer = GetJson(
         http, fmt::format("/api/v1/jobs?limit={}{}{}{}", kPage, query.empty() ? "" : "&", query, after));
     if (!answer.ok()) return answer;
-    const JsonValue next = answer.value["next"];
-    JsonValue::Array got = std::move(answer.value).Take("jobs").TakeItems();
+    const Value next = answer.value["next"];
+    Value::List got = std::move(answer.value).Take("jobs").TakeItems();
     const bool none = got.empty();
     if (jobs.empty()) {
       jobs = std::move(got);
@@ -131,32 +131,33 @@ ApiAnswer ListJobs(HttpClient& http, const JobQuery& filter) {
       jobs.insert(jobs.end(), std::make_move_iterator(got.begin()), std::make_move_iterator(got.end()));
     }
     if (next.null() || none) break;
-    after = "&after=" + UrlEscape(next.text() ? next.Text() : std::to_string(next.Whole()));
+    after = "&after=" + PercentEncode(next.text() ? next.Text() : std::to_string(next.Whole()));
   }
   return {.value = std::move(jobs), .status = 200};
 }
 
-bool IsTerminal(std::string_view status) {
-  return status == "Completed" || status == "Failed" || status == "Canceled";
+std::optional<JobStatus> StatusOf(const Value& job) {
+  return ParseJobStatus(job["status"].Text());
+}
+
+bool HasEnded(const Value& job) {
+  const std::optional<JobStatus> status = StatusOf(job);
+  return status && Terminal(*status);
 }
 
 std::string CommonNamespace(const std::vector<std::string>& jobs) {
-  const auto of = [](const std::string& job) {
-    const auto slash = job.find('/');
-    return slash == job.npos ? std::string() : job.substr(0, slash);
-  };
-  const std::string first = jobs.empty() ? std::string() : of(jobs.front());
-  const bool all =
-      std::all_of(jobs.begin(), jobs.end(), [&](const std::string& job) { return of(job) == first; });
-  return all ? first : std::string();
+  const std::string_view first = jobs.empty() ? std::string_view() : SplitName(jobs.front()).name_space;
+  const bool all = std::all_of(jobs.begin(), jobs.end(),
+                               [&](const std::string& job) { return SplitName(job).name_space == first; });
+  return std::string(all ? first : std::string_view());
 }
 
 ApiAnswer Follow(HttpClient& stream, const FollowEvents& follow) {
   std::string path = "/api/v1/events";
   if (!follow.job.empty()) {
-    path += "?job=" + UrlEscape(follow.job);
+    path += "?job=" + PercentEncode(follow.job);
   } else if (!follow.name_space.empty()) {
-    path += "?namespace=" + UrlEscape(follow.name_space);
+    path += "?namespace=" + PercentEncode(follow.name_space);
   }
   bool once = false;
   std::chrono::milliseconds pause{0};
@@ -172,11 +173,11 @@ ApiAnswer Follow(HttpClient& stream, const FollowEvents& follow) {
       pause = std::chrono::milliseconds(0);
       return follow.on_subscribed();
     };
-    std::vector<JsonValue> events;
+    std::vector<Value> events;
     bool lagged = false;
     SseParser parser([&](const SseEvent& event) {
       if (event.type == "lagged") lagged = true;
-      if (auto data = ParseJson(event.data); data && data->object()) events.push_back(*std::move(data));
+      if (auto data = ParseJson(event.data); data && data->map()) events.push_back(*std::move(data));
     });
     const auto end = stream.Stream(path, options, [&](std::string_view bytes) {
       events.clear();

@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "client/test_server.h"
+#include "document/documents.h"
 
 namespace voda {
 namespace {
@@ -13,27 +14,28 @@ using testing::TestServer;
 using Request = TestServer::Request;
 
 TEST(Api, JudgesAnswers) {
-  const auto judge = [](int status, const char* body) {
-    return Judge(HttpAnswer{.status = status, .body = body});
+  const auto read = [](int status, const char* body) {
+    return ReadAnswer(HttpAnswer{.status = status, .body = body});
   };
-  EXPECT_TRUE(judge(204, "").ok());
-  EXPECT_EQ(judge(200, "{\"a\": 1}").value["a"].Whole(), 1);
-  EXPECT_EQ(Judge(Error{"gone"}).trouble, Trouble::kUnreachable);
-  EXPECT_EQ(judge(404, R"({"error": {"code": "not_found", "message": "no job"}})").message, "no job");
-  EXPECT_EQ(judge(404, "{}").trouble, Trouble::kNotFound);
-  EXPECT_EQ(judge(401, "{}").trouble, Trouble::kUnauthorized);
-  EXPECT_EQ(judge(403, "{}").trouble, Trouble::kUnauthorized);
-  EXPECT_EQ(judge(400, "{}").trouble, Trouble::kInvalid);
-  EXPECT_EQ(judge(409, "{}").trouble, Trouble::kOther);
-  EXPECT_EQ(judge(503, "{}").trouble, Trouble::kOther);
-  EXPECT_EQ(judge(302, "").trouble, Trouble::kOther);
-  EXPECT_NE(judge(500, "<html>").message.find("HTTP status 500"), std::string::npos);
-  EXPECT_NE(judge(200, "<html>").message.find("is it a Voda server?"), std::string::npos);
-  EXPECT_EQ(judge(400, R"({"error": {"message": "a\nb\u001b[2J"}})").message, "a\nb?[2J");
+  EXPECT_TRUE(read(204, "").ok());
+  EXPECT_EQ(read(200, "{\"a\": 1}").value["a"].Whole(), 1);
+  EXPECT_EQ(ReadAnswer(Error{"gone"}).trouble, Trouble::kUnreachable);
+  EXPECT_EQ(read(404, R"({"error": {"code": "not_found", "message": "no job"}})").message, "no job");
+  EXPECT_EQ(read(404, "{}").trouble, Trouble::kNotFound);
+  EXPECT_EQ(read(401, "{}").trouble, Trouble::kUnauthorized);
+  EXPECT_EQ(read(403, "{}").trouble, Trouble::kUnauthorized);
+  EXPECT_EQ(read(400, "{}").trouble, Trouble::kInvalid);
+  EXPECT_EQ(read(409, "{}").trouble, Trouble::kOther);
+  EXPECT_EQ(read(503, "{}").trouble, Trouble::kOther);
+  EXPECT_EQ(read(302, "").trouble, Trouble::kOther);
+  EXPECT_NE(read(500, "<html>").message.find("HTTP status 500"), std::string::npos);
+  EXPECT_NE(read(200, "<html>").message.find("is it a Voda server?"), std::string::npos);
+  EXPECT_EQ(read(400, R"({"error": {"message": "a\nb\u001b[2J"}})").message, "a\nb?[2J");
 }
 
 TEST(Api, FiltersAndPaths) {
-  const JobQuery filter{.statuses = {"Running", "Waiting"}, .gpu_type = "a b", .category = "c"};
+  const JobQuery filter{
+      .statuses = {JobStatus::kRunning, JobStatus::kWaiting}, .gpu_type = "a b", .category = "c"};
   EXPECT_EQ(filter.Query(), "status=Running,Waiting&gpu_type=a%20b&category=c");
   EXPECT_EQ(JobQuery().Query(), "");
   EXPECT_TRUE(filter.Matches(*ParseJson(R"({"status": "Running", "gpu_type": "a b", "category": "c"})")));
@@ -51,7 +53,7 @@ TEST(Api, ReadsAllPages) {
     return TestServer::Say(fd, TestServer::Answer(200, R"({"jobs": [{"id": 1}, {"id": 5}], "next": 5})"));
   });
   HttpClient http({.server = server.Url()});
-  const ApiAnswer jobs = ListJobs(http, {.statuses = {"Running"}});
+  const ApiAnswer jobs = ListJobs(http, {.statuses = {JobStatus::kRunning}});
   ASSERT_TRUE(jobs.ok()) << jobs.message;
   ASSERT_EQ(jobs.value.items().size(), 3U);
   EXPECT_EQ(jobs.value.items()[2]["id"].Whole(), 6);
@@ -81,9 +83,9 @@ struct Script {
 TEST(Api, FollowsThroughLostConnectionsAndLag) {
   const std::string head = TestServer::StreamHead();
   Script script;
-  script.streams = {head + EventText(1, "a"),  // lost
+  script.streams = {head + EventText(1, "a"),  // breaks off
                     head + EventText(2, "b") + EventText(2, "lagged") + "0\r\n\r\n",
-                    TestServer::Answer(503, "{}"),  // passes
+                    TestServer::Answer(503, "{}"),  // is tried again
                     head + "0\r\n\r\n",             // ended by the server
                     head + EventText(3, "c") + EventText(4, "d")};
   TestServer server(script.Handler());
@@ -97,8 +99,8 @@ TEST(Api, FollowsThroughLostConnectionsAndLag) {
     ++subscribed;
     return true;
   };
-  follow.on_events = [&](const std::vector<JsonValue>& events) {
-    for (const JsonValue& event : events) seen += event["type"].Text();
+  follow.on_events = [&](const std::vector<Value>& events) {
+    for (const Value& event : events) seen += event["type"].Text();
     return seen.find('c') == seen.npos;
   };
   follow.on_lost = [&](const std::string&) { ++lost; };
@@ -106,7 +108,7 @@ TEST(Api, FollowsThroughLostConnectionsAndLag) {
   EXPECT_TRUE(end.ok()) << end.message;
   EXPECT_EQ(subscribed, 4);
   EXPECT_GE(lost, 2);
-  // `b` came together with `lagged` or before it: both are right, what is listed anew holds it.
+  // `b` came together with `lagged` or before it; both are right, because the new list contains it.
   EXPECT_EQ(seen.front(), 'a');
   EXPECT_NE(seen.find('c'), seen.npos);
   EXPECT_EQ(server.Requests()[0].Line(), "GET /api/v1/events?job=j%201 HTTP/1.1");
@@ -115,7 +117,7 @@ TEST(Api, FollowsThroughLostConnectionsAndLag) {
 TEST(Api, TheFirstConnectionIsNotTriedAgain) {
   FollowEvents follow;
   follow.on_subscribed = [] { return true; };
-  follow.on_events = [](const std::vector<JsonValue>&) { return true; };
+  follow.on_events = [](const std::vector<Value>&) { return true; };
   follow.on_lost = [](const std::string&) { ADD_FAILURE() << "tried again"; };
   std::string url;
   {
@@ -144,7 +146,7 @@ TEST(Api, FollowingEndsAtTheDeadline) {
     ++subscribed;
     return true;
   };
-  follow.on_events = [](const std::vector<JsonValue>&) { return true; };
+  follow.on_events = [](const std::vector<Value>&) { return true; };
   follow.on_lost = [](const std::string&) {};
   EXPECT_TRUE(Follow(http, follow).ok());
   EXPECT_EQ(subscribed, 1);

@@ -9,39 +9,16 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "base/files.h"
+#include "base/text.h"
+
 namespace voda {
 
 namespace {
 
 constexpr std::size_t kMaxFileBytes = 65536;
 constexpr std::size_t kMaxTokenBytes = 4096;
-
-// nullopt: there is no such file.
-Result<std::optional<std::string>> ReadSmallFile(const std::string& path) {
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (fd < 0 && (errno == ENOENT || errno == ENOTDIR)) return std::optional<std::string>();
-  if (fd < 0) return Error{fmt::format("cannot read {}: {}", path, std::strerror(errno))};
-  std::string text(kMaxFileBytes + 1, '\0');
-  std::size_t size = 0;
-  ssize_t got = 0;
-  do {
-    got = ::read(fd, text.data() + size, text.size() - size);
-    if (got > 0) size += static_cast<std::size_t>(got);
-  } while ((got > 0 && size < text.size()) || (got < 0 && errno == EINTR));
-  const int failure = errno;
-  ::close(fd);
-  if (got < 0) return Error{fmt::format("cannot read {}: {}", path, std::strerror(failure))};
-  if (size > kMaxFileBytes) return Error{fmt::format("{} is larger than {} bytes", path, kMaxFileBytes)};
-  text.resize(size);
-  return std::optional<std::string>(std::move(text));
-}
-
-std::string_view Trim(std::string_view text) {
-  constexpr std::string_view kBlanks = " \t\r\n";
-  const auto first = text.find_first_not_of(kBlanks);
-  if (first == text.npos) return {};
-  return text.substr(first, text.find_last_not_of(kBlanks) - first + 1);
-}
+constexpr const char* kByDefault = "the default";
 
 struct ConfigFile {
   std::string server;
@@ -54,11 +31,9 @@ Result<ConfigFile> ParseConfig(const std::string& path, std::string_view text,
                                const Environment& environment) {
   ConfigFile config;
   int number = 0;
-  while (!text.empty()) {
+  for (const std::string_view whole : SplitEnded(text)) {
     ++number;
-    const auto end = text.find('\n');
-    const std::string_view line = Trim(text.substr(0, end));
-    text.remove_prefix(end == text.npos ? text.size() : end + 1);
+    const std::string_view line = Trim(whole);
     if (line.empty() || line.front() == '#') continue;
     const auto equals = line.find('=');
     const std::string_view key = Trim(line.substr(0, equals));
@@ -81,7 +56,7 @@ Result<ConfigFile> ParseConfig(const std::string& path, std::string_view text,
   return config;
 }
 
-// What can go into a header line.
+// Checks that a token can stand in a header line.
 Result<std::string> CheckToken(std::string_view text, const std::string& from) {
   const std::string_view token = Trim(text);
   if (token.empty()) return Error{fmt::format("{} holds no token", from)};
@@ -93,7 +68,7 @@ Result<std::string> CheckToken(std::string_view text, const std::string& from) {
 }
 
 Result<std::string> TokenFromFile(const std::string& path, const std::string& from) {
-  const auto text = ReadSmallFile(path);
+  const auto text = ReadFileIfAny(path, kMaxFileBytes);
   if (!text) return Error{fmt::format("{}: {}", from, text.error().message)};
   if (!text->has_value()) return Error{fmt::format("{}: there is no file {}", from, path)};
   return CheckToken(**text, path);
@@ -107,7 +82,7 @@ class Resolver {
   Result<Connection> Run() {
     out_.config_file = ConfigPath(environment_);
     if (!out_.config_file.empty()) {
-      const auto text = ReadSmallFile(out_.config_file);
+      const auto text = ReadFileIfAny(out_.config_file, kMaxFileBytes);
       if (!text) return text.error();
       const auto parsed = ParseConfig(out_.config_file, text->value_or(""), environment_);
       if (!parsed) return parsed.error();
@@ -144,8 +119,8 @@ class Resolver {
     }
   }
 
-  // A folder named nearer than the server is asked first: --data before VODA_SERVER, VODA_HOME before the
-  // config file.
+  // A folder named by a nearer source than the server comes first: --data before VODA_SERVER, VODA_HOME
+  // before the config file.
   Status ChooseServer() {
     std::string named;
     const auto take = [&](std::string value, std::string from) {
@@ -156,7 +131,7 @@ class Resolver {
     const auto folder = [&](bool turn) -> Status {
       if (!turn || out_.data.empty()) return Ok{};
       const std::string path = out_.data + "/server";
-      const auto text = ReadSmallFile(path);
+      const auto text = ReadFileIfAny(path, kMaxFileBytes);
       if (!text && named.empty()) return text.error();
       if (!text) return Ok{};
       folder_server_ = Trim(text->value_or(""));
@@ -169,14 +144,20 @@ class Resolver {
     if (Status read = folder(folder_from_ == "VODA_HOME"); !read) return read;
     take(config_.server, out_.config_file);
     if (Status read = folder(folder_from_ != "--data" && folder_from_ != "VODA_HOME"); !read) return read;
-    take(std::string(kDefaultServer), "the default");
+    take(std::string(kDefaultServer), kByDefault);
     const auto url = NormalizeServer(named);
     if (!url) return Error{fmt::format("{}: {}", out_.server_from, url.error().message)};
     out_.http.server = *url;
+    const std::string socket = out_.data + "/socket";
+    struct stat found {};
+    if (out_.server_from == out_.data + "/server" && ::stat(socket.c_str(), &found) == 0 &&
+        S_ISSOCK(found.st_mode))
+      out_.http.socket = socket;
     return Ok{};
   }
 
   bool FolderTokenFits() const {
+    if (out_.server_from == kByDefault) return false;  // anybody may listen there
     if (IsLoopbackUrl(out_.http.server)) return true;
     const auto own = NormalizeServer(folder_server_);
     return own && *own == out_.http.server;
@@ -192,8 +173,8 @@ class Resolver {
   Status FolderToken(bool& taken) {
     if (out_.data.empty() || !FolderTokenFits()) return Ok{};
     const std::string path = out_.data + "/token";
-    const auto text = ReadSmallFile(path);
-    // A folder of another user: go on without; the server says 401 if it wants a token.
+    const auto text = ReadFileIfAny(path, kMaxFileBytes);
+    // The folder may belong to another user: go on without a token; the server says 401 if it wants one.
     if (!text || !text->has_value()) return Ok{};
     taken = true;
     return Keep(CheckToken(**text, path), path);
@@ -240,7 +221,7 @@ class Resolver {
 
 std::string UnderHome(const Environment& environment, const char* variable, const char* below_home,
                       const char* name) {
-  // The base directory specification: a relative path there is invalid and ignored.
+  // The XDG base directory specification says that a relative path is invalid and ignored.
   if (const auto base = environment(variable); base && !base->empty() && base->front() == '/') {
     return *base + name;
   }

@@ -1,11 +1,16 @@
 #include "client/config.h"
 
 #include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <map>
+
+#include "base/fd.h"
 
 namespace voda {
 namespace {
@@ -65,9 +70,26 @@ TEST_F(Config, TheDataFolderNamesServerAndToken) {
   env_["XDG_DATA_HOME"] = root_ + "/xdg";
   EXPECT_EQ(Good().http.token, "");
   Write("xdg/voda/token", "def");
+  EXPECT_EQ(Good().http.token, "") << "no server is named: whoever listens on the port would get it";
+  Write("xdg/voda/server", "http://127.0.0.1:1235\n");
   EXPECT_EQ(Good().http.token, "def");
-  env_["XDG_DATA_HOME"] = "relative";  // is to be ignored
+  env_["XDG_DATA_HOME"] = "relative";  // must be ignored
   EXPECT_EQ(Good().http.token, "abc");
+}
+
+TEST_F(Config, ASocketInTheFolderLeadsToItsServer) {
+  const std::string folder = root_ + "/.local/share/voda";
+  Write(".local/share/voda/server", "http://127.0.0.1:1234\n");
+  EXPECT_EQ(Good().http.socket, "");
+  const Fd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  folder.copy(address.sun_path, sizeof(address.sun_path) - 1);
+  std::strncat(address.sun_path, "/socket", sizeof(address.sun_path) - folder.size() - 1);
+  ASSERT_EQ(::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)), 0);
+  EXPECT_EQ(Good().http.socket, folder + "/socket");
+  flags_.server = "http://127.0.0.1:1234";
+  EXPECT_EQ(Good().http.socket, "") << "named by hand";
 }
 
 TEST_F(Config, FlagsBeforeVariablesBeforeTheFileBeforeTheFolder) {
@@ -105,10 +127,10 @@ TEST_F(Config, FlagsBeforeVariablesBeforeTheFileBeforeTheFolder) {
 TEST_F(Config, AFoldersTokenIsNotSentToAnotherMachine) {
   Write(".local/share/voda/server", "https://gpu1:55587");
   Write(".local/share/voda/token", "t");
-  EXPECT_EQ(Good().http.token, "t");  // its own server
+  EXPECT_EQ(Good().http.token, "t");  // this is the folder's own server
   flags_.server = "https://elsewhere:55587";
   EXPECT_EQ(Good().http.token, "");
-  flags_.server = "gpu1";  // the same host, but in the clear
+  flags_.server = "gpu1";  // the same host, but not encrypted
   EXPECT_EQ(Good().http.token, "");
   flags_.server = "https://gpu1";
   EXPECT_EQ(Good().http.token, "t");

@@ -18,6 +18,7 @@ namespace voda {
 
 struct ClientConfig {
   std::string server;   // http://HOST:PORT or https://…, without a path
+  std::string socket;   // a Unix socket that leads there; empty: over TCP
   std::string token;    // sent as a bearer token; empty: none
   std::string ca_file;  // PEM; empty: the system's
   double connect_seconds = 5;
@@ -87,8 +88,6 @@ class HttpClient {
   std::unique_ptr<Impl> impl_;
 };
 
-// %-escapes everything but letters, digits and -._~
-std::string UrlEscape(std::string_view text);
 // Host of http://HOST:PORT is this machine: localhost, 127.x.x.x or [::1].
 bool IsLoopbackUrl(std::string_view url);
 // Accepts HOST:PORT and URLs; adds http:// and drops a trailing slash. An Error names what is wrong with it.

@@ -19,7 +19,7 @@ std::string DeadUrl() {
   return TestServer([](const TestServer&, const Request&, int) { return false; }).Url();
 }
 
-TestServer::Handler Always(std::string answer) {
+TestServer::Handler Always(const std::string& answer) {
   return [answer](const TestServer&, const Request&, int fd) { return TestServer::Say(fd, answer); };
 }
 
@@ -224,7 +224,6 @@ TEST(HttpClient, WhatACallbackThrowsArrives) {
 }
 
 TEST(HttpClient, Urls) {
-  EXPECT_EQ(UrlEscape("a/b c?&%\xC3"), "a%2Fb%20c%3F%26%25%C3");
   EXPECT_EQ(*NormalizeServer("localhost:80"), "http://localhost:80");
   EXPECT_EQ(*NormalizeServer("HTTPS://h:1/"), "https://h:1");
   EXPECT_EQ(*NormalizeServer("h"), "http://h:55587");

@@ -19,7 +19,7 @@ namespace voda {
 
 namespace {
 
-// What the signal handlers need; there is one terminal.
+// Globals for the signal handlers; there is only one terminal.
 termios g_before;
 volatile sig_atomic_t g_active = 0;
 int g_pipe[2] = {-1, -1};
@@ -38,7 +38,7 @@ void WriteAll(std::string_view text) {
   while (!text.empty()) {
     const ssize_t written = ::write(STDOUT_FILENO, text.data(), text.size());
     if (written > 0) {
-      text.remove_prefix(static_cast<std::size_t>(written));
+      text.remove_prefix(written);
     } else if (errno == EAGAIN) {
       pollfd out{.fd = STDOUT_FILENO, .events = POLLOUT, .revents = 0};
       if (::poll(&out, 1, 1000) <= 0) return;
@@ -48,7 +48,7 @@ void WriteAll(std::string_view text) {
   }
 }
 
-// tcsetattr stops a process in the background; a program that ends must not hang there.
+// tcsetattr stops a process in the background, and a program that ends must not hang there.
 void SetTerminal(const termios& wanted) {
   sigset_t block;
   sigset_t before;
@@ -84,7 +84,7 @@ void Tell(char byte) {
 }
 
 void OnEnding(int number) {
-  Tell(static_cast<char>(number));  // signal numbers are below every letter used here
+  Tell(static_cast<char>(number));  // signal numbers are below every letter that is used here
 }
 void OnSize(int) {
   Tell(kSizeByte);
@@ -107,7 +107,7 @@ void Handle(int number, void (*handler)(int), int flags) {
 }
 
 std::optional<Key> KeyOfSequence(std::string_view sequence) {
-  // Behind ESC; arrows come as [A or, in application mode, as OA.
+  // `sequence` follows ESC; arrows come as [A or, in application mode, as OA.
   if (sequence == "[A" || sequence == "OA") return Key::kUp;
   if (sequence == "[B" || sequence == "OB") return Key::kDown;
   if (sequence == "[5~") return Key::kPageUp;
@@ -151,7 +151,7 @@ Key KeyOfByte(char byte) {
 
 constexpr std::size_t kLongestSequence = 16;
 
-// Whether the bytes behind ESC are a whole sequence.
+// Whether the bytes after ESC are a whole sequence.
 bool Complete(std::string_view sequence) {
   if (sequence.empty()) return false;
   if (sequence.front() == 'O') return sequence.size() == 2;
@@ -220,7 +220,7 @@ Screen::Size Screen::size() const {
   if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &window) == 0 && window.ws_col > 0 && window.ws_row > 0) {
     size = {.width = window.ws_col, .height = window.ws_row};
   }
-  // Larger than any screen there is: somebody's mistake, not to be drawn.
+  // No screen is larger than this; such a size is a mistake.
   return {.width = std::clamp(size.width, 1, 1000), .height = std::clamp(size.height, 1, 500)};
 }
 
@@ -253,7 +253,7 @@ std::vector<Key> Screen::Wait(int milliseconds) {
   if (fds[1].revents != 0) {
     const ssize_t got = ::read(g_pipe[0], bytes.data(), bytes.size());
     for (ssize_t i = 0; i < got; ++i) {
-      const char byte = bytes[static_cast<std::size_t>(i)];
+      const char byte = bytes[i];
       if (byte == kSizeByte) {
         Forget();
       } else if (byte == kContinueByte) {
@@ -268,7 +268,7 @@ std::vector<Key> Screen::Wait(int milliseconds) {
   if ((fds[0].revents & (POLLIN | POLLHUP | POLLERR)) != 0) {
     const ssize_t got = ::read(STDIN_FILENO, bytes.data(), bytes.size());
     if (got > 0) {
-      parser_.Feed(std::string_view(bytes.data(), static_cast<std::size_t>(got)), keys);
+      parser_.Feed(std::string_view(bytes.data(), got), keys);
     } else if (got == 0 || (errno != EINTR && errno != EAGAIN)) {
       signal_ = SIGHUP;  // the terminal is gone
       keys.push_back(Key::kQuit);

@@ -1,7 +1,7 @@
-// Screen: the whole terminal for one program, given back as it was on every way out: return, exception,
-// SIGTERM, SIGHUP, a crash. Alternate screen, no cursor, no line wrap, keys one by one.
+// Screen: the whole terminal for one program, restored on every way out: return, exception, SIGTERM,
+// SIGHUP, a crash. It uses the alternate screen without a cursor or line wrap, and reads key by key.
 //
-// One thread draws and reads; Wake may be called from any.
+// One thread draws and reads; any thread may call Wake.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@
 namespace voda {
 
 enum class Key : std::uint8_t {
-  kOther,  // without a meaning here
+  kOther,  // no meaning here
   kUp,
   kDown,
   kPageUp,
@@ -29,11 +29,11 @@ enum class Key : std::uint8_t {
   kQuit,
 };
 
-// Keys out of the bytes a terminal sends, in any pieces.
+// Reads keys from the bytes that a terminal sends, in any pieces.
 class KeyParser {
  public:
   void Feed(std::string_view bytes, std::vector<Key>& keys);
-  // No more bytes came for a while: an escape byte was the Escape key.
+  // No more bytes came for a while, so an escape byte was the Escape key.
   void Flush(std::vector<Key>& keys);
   bool waiting() const { return !pending_.empty(); }
 
@@ -43,7 +43,7 @@ class KeyParser {
 
 class Screen {
  public:
-  // An Error where standard input or output is not a terminal. There can be one at a time.
+  // Fails if standard input or output is not a terminal. There can be only one Screen at a time.
   static Result<std::unique_ptr<Screen>> Open();
   ~Screen();
   Screen(const Screen&) = delete;
@@ -55,17 +55,17 @@ class Screen {
   };
   Size size() const;
 
-  // One string a line, with its escape sequences.
+  // Draws one string per line, with its escape sequences.
   void Draw(const std::vector<std::string>& lines);
-  // Forgets what is drawn, after something else wrote on the terminal.
+  // Forgets what is drawn, because something else wrote on the terminal.
   void Forget();
 
-  // Waits for keys, a new size, Wake, or the time; kQuit also for a signal that ends programs.
+  // Waits for keys, a new size, Wake, or the timeout; a signal that ends programs gives kQuit.
   std::vector<Key> Wait(int milliseconds);
   void Wake();
   // Gives the terminal back, stops the process as Ctrl-Z does, and takes it again.
   void Suspend();
-  // The signal that asked to quit, else 0.
+  // The signal that asked to quit, or 0.
   int signal() const { return signal_; }
 
  private:

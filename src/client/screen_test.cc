@@ -27,17 +27,17 @@ std::vector<Key> Keys(std::initializer_list<std::string_view> pieces) {
   return keys;
 }
 
-using List = std::vector<Key>;
+using KeyList = std::vector<Key>;
 
 TEST(KeyParser, KnowsKeysInAnyPieces) {
-  EXPECT_EQ(Keys({"jkq"}), (List{Key::kDown, Key::kUp, Key::kQuit}));
-  EXPECT_EQ(Keys({"\x1b[A\x1b[B\x1bOA\x1bOB"}), (List{Key::kUp, Key::kDown, Key::kUp, Key::kDown}));
-  EXPECT_EQ(Keys({"\x1b", "[", "5", "~", "\x1b[6", "~"}), (List{Key::kPageUp, Key::kPageDown}));
-  EXPECT_EQ(Keys({"\x1b[H\x1b[4~gG"}), (List{Key::kHome, Key::kEnd, Key::kHome, Key::kEnd}));
-  EXPECT_EQ(Keys({"\x1b"}), List{Key::kEscape});
-  EXPECT_EQ(Keys({"\x1b\x1b[A"}), (List{Key::kEscape, Key::kUp}));
-  EXPECT_EQ(Keys({"\x03\x0c\x1a?"}), (List{Key::kQuit, Key::kRedraw, Key::kSuspend, Key::kHelp}));
-  EXPECT_EQ(Keys({"x\x1b[1;5A\x1b[<0;1;1M"}), (List{Key::kOther, Key::kOther, Key::kOther}));
+  EXPECT_EQ(Keys({"jkq"}), (KeyList{Key::kDown, Key::kUp, Key::kQuit}));
+  EXPECT_EQ(Keys({"\x1b[A\x1b[B\x1bOA\x1bOB"}), (KeyList{Key::kUp, Key::kDown, Key::kUp, Key::kDown}));
+  EXPECT_EQ(Keys({"\x1b", "[", "5", "~", "\x1b[6", "~"}), (KeyList{Key::kPageUp, Key::kPageDown}));
+  EXPECT_EQ(Keys({"\x1b[H\x1b[4~gG"}), (KeyList{Key::kHome, Key::kEnd, Key::kHome, Key::kEnd}));
+  EXPECT_EQ(Keys({"\x1b"}), KeyList{Key::kEscape});
+  EXPECT_EQ(Keys({"\x1b\x1b[A"}), (KeyList{Key::kEscape, Key::kUp}));
+  EXPECT_EQ(Keys({"\x03\x0c\x1a?"}), (KeyList{Key::kQuit, Key::kRedraw, Key::kSuspend, Key::kHelp}));
+  EXPECT_EQ(Keys({"x\x1b[1;5A\x1b[<0;1;1M"}), (KeyList{Key::kOther, Key::kOther, Key::kOther}));
   EXPECT_EQ(Keys({"\x1b[" + std::string(100, '1') + "j"}).back(), Key::kDown);  // an endless sequence ends
 }
 
@@ -116,7 +116,7 @@ class OnTerminal {
     char buffer[4096];
     const ssize_t got = ::read(master_, buffer, sizeof(buffer));
     if (got <= 0) return false;
-    seen_.append(buffer, static_cast<std::size_t>(got));
+    seen_.append(buffer, got);
     return true;
   }
 

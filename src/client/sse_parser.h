@@ -1,6 +1,6 @@
-// SseParser: server-sent events out of bytes that arrive in any pieces, as the HTML standard reads them:
-// lines end in CR, LF or CRLF, a leading byte order mark is skipped, comments and unknown fields are ignored,
-// data lines are joined by a line break, an event without data is none.
+// SseParser: reads server-sent events from bytes that arrive in any pieces, by the HTML standard: lines end
+// in CR, LF or CRLF, a leading byte order mark is skipped, comments and unknown fields are ignored, data
+// lines are joined by a line break, and an event without data is dropped.
 #pragma once
 
 #include <cstddef>
@@ -13,8 +13,8 @@
 namespace voda {
 
 struct SseEvent {
-  std::string id;    // the last one seen, also of an earlier event
-  std::string type;  // "message" where none was named
+  std::string id;    // the latest id, which may be that of an earlier event
+  std::string type;  // "message" if none was named
   std::string data;
 };
 
@@ -25,7 +25,7 @@ class SseParser {
   explicit SseParser(OnEvent on_event, std::size_t max_event_bytes = std::size_t{1} << 20)
       : on_event_(std::move(on_event)), max_event_bytes_(max_event_bytes) {}
 
-  // An error where one event is larger than allowed; the stream is then of no more use.
+  // Fails if an event is larger than allowed; the stream is then useless.
   Status Feed(std::string_view bytes);
 
  private:

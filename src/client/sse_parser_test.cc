@@ -23,33 +23,33 @@ std::vector<std::string> Events(std::string_view text) {
   return seen.events;
 }
 
-using List = std::vector<std::string>;
+using Texts = std::vector<std::string>;
 
 TEST(SseParser, ReadsEventsAsTheStandardSays) {
-  EXPECT_EQ(Events("id: 1\nevent: round\ndata: {}\n\n"), List{"1|round|{}"});
-  EXPECT_EQ(Events("data: a\ndata: b\n\n"), List{"|message|a\nb"});
-  EXPECT_EQ(Events("data:a\r\rdata: b\r\n\r\n"), (List{"|message|a", "|message|b"}));
-  EXPECT_EQ(Events(": comment\n\nevent: x\n\ndata\n\n"), List{"|message|"});  // no data, no event
+  EXPECT_EQ(Events("id: 1\nevent: round\ndata: {}\n\n"), Texts{"1|round|{}"});
+  EXPECT_EQ(Events("data: a\ndata: b\n\n"), Texts{"|message|a\nb"});
+  EXPECT_EQ(Events("data:a\r\rdata: b\r\n\r\n"), (Texts{"|message|a", "|message|b"}));
+  EXPECT_EQ(Events(": comment\n\nevent: x\n\ndata\n\n"), Texts{"|message|"});  // no data, no event
   EXPECT_EQ(Events("\xEF\xBB\xBF"
                    "data: a\n\n"),
-            List{"|message|a"});
-  EXPECT_EQ(Events("id: 7\ndata: a\n\ndata: b\n\n"), (List{"7|message|a", "7|message|b"}));
-  EXPECT_EQ(Events("retry: 5\nfoo: bar\ndata:  two spaces\n\n"), List{"|message| two spaces"});
-  EXPECT_EQ(Events("data: not finished\n"), List{});
+            Texts{"|message|a"});
+  EXPECT_EQ(Events("id: 7\ndata: a\n\ndata: b\n\n"), (Texts{"7|message|a", "7|message|b"}));
+  EXPECT_EQ(Events("retry: 5\nfoo: bar\ndata:  two spaces\n\n"), Texts{"|message| two spaces"});
+  EXPECT_EQ(Events("data: not finished\n"), Texts{});
 }
 
 TEST(SseParser, TheChunkingDoesNotMatter) {
   const std::string text =
       "id: 1\r\nevent: a\r\ndata: x: y\r\n\r\n: c\n\nid: 2\ndata: 1\ndata: 2\n\n\rdata: z\r\r\nevent: "
       "q\ndata:\n\n";
-  const List whole = Events(text);
+  const Texts whole = Events(text);
   ASSERT_EQ(whole.size(), 4U);
   testing::Check(
       [&] {
         Seen seen;
         std::string_view rest = text;
         while (!rest.empty()) {
-          const auto size = static_cast<std::size_t>(*rc::gen::inRange<int>(1, 9));
+          const std::size_t size = *rc::gen::inRange<int>(1, 9);
           RC_ASSERT(seen.parser.Feed(rest.substr(0, size)).has_value());
           rest.remove_prefix(std::min(size, rest.size()));
         }

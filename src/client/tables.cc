@@ -7,8 +7,10 @@
 #include <cmath>
 #include <cstdlib>
 
+#include "base/duration.h"
 #include "client/api.h"
 #include "client/text.h"
+#include "model/guess.h"
 
 namespace voda {
 
@@ -16,35 +18,50 @@ namespace {
 
 constexpr const char* kNone = "<none>";
 constexpr const char* kReset = "\x1b[0m";
-constexpr int kNameCells = 60;
-constexpr int kCells = 10;
+constexpr std::array<int, 13> kColumnWidths = {60, 10, 10, 10, 10, 10, 10, 10, 6, 6, 20, 14, 10};
+constexpr std::size_t kStatus = 1;
 
-std::string Line(const std::vector<std::string>& cells, bool wide) {
-  // What -o wide adds is ours: as wide as it mostly is.
-  constexpr std::array<int, 6> kMore = {10, 6, 6, 20, 14, 10};
-  constexpr std::size_t kFirstMore = 7;
-  std::string line = PadRight(cells[0], kNameCells);
-  for (std::size_t i = 1; i < cells.size(); ++i) {
-    line += " " + PadRight(cells[i], i < kFirstMore ? kCells : kMore[i - kFirstMore]);
-  }
-  if (wide) line.erase(line.find_last_not_of(' ') + 1);
-  return line + "\n";
-}
-
-std::string Shown(const JsonValue& value) {
+std::string Shown(const Value& value) {
   const std::string& text = value.Text();
   return text.empty() ? kNone : Printable(text);
 }
 
-}  // namespace
-
-std::string JobHeader(bool wide) {
-  std::vector<std::string> cells = {"NAME", "STATUS", "WORKERS", "SCHEDULER", "WAITING", "RUNNING", "TOTAL"};
-  if (wide) cells.insert(cells.end(), {"PRIORITY", "MIN", "MAX", "NODES", "PROGRESS", "ETA"});
-  return Line(cells, wide);
+std::string_view StatusColor(const Value& job) {
+  const std::optional<JobStatus> status = StatusOf(job);
+  if (!status) return {};
+  if (status == JobStatus::kRunning) return "\x1b[32m";
+  if (status == JobStatus::kFailed) return "\x1b[31m";
+  return Terminal(*status) ? "\x1b[2m" : "\x1b[33m";
 }
 
-std::string JobRow(const JsonValue& job, bool wide, bool color) {
+}  // namespace
+
+JobTable::JobTable(bool wide, bool color)
+    : wide_(wide), color_(color), widths_(kColumnWidths.begin(), kColumnWidths.end()) {}
+
+void JobTable::Fit(const Value& job) {
+  const std::vector<std::string> cells = Cells(job);
+  for (std::size_t i = 0; i < cells.size(); ++i) widths_[i] = std::max(widths_[i], CellWidth(cells[i]));
+}
+
+std::string JobTable::Header() const {
+  std::vector<std::string> cells = {"NAME", "STATUS", "WORKERS", "SCHEDULER", "WAITING", "RUNNING", "TOTAL"};
+  if (wide_) cells.insert(cells.end(), {"PRIORITY", "MIN", "MAX", "NODES", "PROGRESS", "ETA"});
+  return Line(cells);
+}
+
+std::string JobTable::Row(const Value& job) const {
+  std::vector<std::string> cells = Cells(job);
+  if (color_) {
+    // The text is padded first, because an escape sequence takes no cells.
+    const std::string_view shade = StatusColor(job);
+    if (!shade.empty())
+      cells[kStatus] = std::string(shade) + PadRight(cells[kStatus], widths_[kStatus]) + kReset;
+  }
+  return Line(cells);
+}
+
+std::vector<std::string> JobTable::Cells(const Value& job) const {
   std::vector<std::string> cells = {Printable(job["name"].Text()),
                                     Printable(job["status"].Text()),
                                     std::to_string(job["workers"].Whole()),
@@ -52,17 +69,19 @@ std::string JobRow(const JsonValue& job, bool wide, bool color) {
                                     GoDuration(job["waiting_seconds"].Number()),
                                     GoDuration(job["running_seconds"].Number()),
                                     GoDuration(job["total_seconds"].Number())};
-  if (wide) {
+  if (wide_) {
     cells.insert(cells.end(),
                  {std::to_string(job["priority"].Whole()), std::to_string(job["min"].Whole()),
                   std::to_string(job["max"].Whole()), NodesOf(job), ProgressOf(job), EtaOf(job)});
   }
-  if (color) {
-    // Padded first: an escape sequence takes no cells.
-    const std::string_view shade = StatusColor(cells[1]);
-    if (!shade.empty()) cells[1] = std::string(shade) + PadRight(cells[1], kCells) + kReset;
-  }
-  return Line(cells, wide);
+  return cells;
+}
+
+std::string JobTable::Line(const std::vector<std::string>& cells) const {
+  std::string line;
+  for (std::size_t i = 0; i < cells.size(); ++i) line += (i == 0 ? "" : " ") + PadRight(cells[i], widths_[i]);
+  if (wide_) line.erase(line.find_last_not_of(' ') + 1);
+  return line + "\n";
 }
 
 std::string Table::Text() const {
@@ -82,29 +101,41 @@ std::string Table::Text() const {
   return out;
 }
 
-std::string NodeTable(const JsonValue& nodes) {
-  Table table({"NAME", "STATE", "GPU-TYPE", "GPUS", "USED", "JOBS"});
-  for (const JsonValue& node : nodes.items()) {
+std::string NodeTable(const Value& nodes, bool wide) {
+  std::vector<std::string> header = {"NAME", "STATE", "GPU-TYPE", "GPUS", "USED", "JOBS"};
+  if (wide) header.insert(header.end() - 1, {"FREE", "DEVICES"});
+  Table table(std::move(header));
+  for (const Value& node : nodes.items()) {
     std::string jobs;
-    for (const JsonValue& job : node["jobs"].items()) {
+    for (const Value& job : node["jobs"].items()) {
       jobs += fmt::format("{}{}:{}", jobs.empty() ? "" : ",", Printable(job["name"].Text()),
                           job["workers"].Whole());
     }
-    table.Add({Shown(node["name"]), Shown(node["state"]), Shown(node["gpu_type"]),
-               std::to_string(node["gpus"].Whole()), std::to_string(node["used"].Whole()),
-               jobs.empty() ? kNone : jobs});
+    const auto gpus = node["gpus"].Whole();
+    const auto used = node["used"].Whole();
+    std::vector<std::string> row = {Shown(node["name"]),  Shown(node["state"]), Shown(node["gpu_type"]),
+                                    std::to_string(gpus), std::to_string(used), jobs.empty() ? kNone : jobs};
+    if (wide) {
+      std::string devices;
+      for (const Value& device : node["devices"].items())
+        devices += fmt::format("{}{}", devices.empty() ? "" : ",", device.Whole());
+      const bool ready = node["state"].Text() == "ready";
+      row.insert(row.end() - 1,
+                 {std::to_string(ready && gpus > used ? gpus - used : 0), devices.empty() ? kNone : devices});
+    }
+    table.Add(std::move(row));
   }
   return table.Text();
 }
 
-std::string AlgorithmTable(const JsonValue& answer) {
+std::string AlgorithmTable(const Value& answer) {
   Table table({"NAME", "DEFAULT", "OPTIONS", "SUMMARY"});
-  for (const JsonValue& algorithm : answer["algorithms"].items()) {
+  for (const Value& algorithm : answer["algorithms"].items()) {
     std::string options;
-    for (const JsonValue& option : algorithm["options"].items()) {
-      const JsonValue& value = option["default"];
+    for (const Value& option : algorithm["options"].items()) {
+      const Value& value = option["default"];
       options += fmt::format("{}{}={}", options.empty() ? "" : ",", Printable(option["name"].Text()),
-                             value.text() ? Printable(value.Text()) : ToJson(value));
+                             value.text() ? Printable(value.Text()) : ToJsonLine(value));
     }
     table.Add({Shown(algorithm["name"]), algorithm["name"].Text() == answer["default"].Text() ? "yes" : "no",
                options.empty() ? kNone : options, Printable(algorithm["summary"].Text())});
@@ -112,11 +143,11 @@ std::string AlgorithmTable(const JsonValue& answer) {
   return table.Text();
 }
 
-std::string RoundTable(const JsonValue& rounds) {
+std::string RoundTable(const Value& rounds) {
   Table table({"ROUND", "TIME", "GPU-TYPE", "ALGORITHM", "TOOK", "CHANGES", "TRIGGER"});
-  for (const JsonValue& round : rounds.items()) {
+  for (const Value& round : rounds.items()) {
     std::string changes;
-    for (const JsonValue& change : round["changes"].items()) {
+    for (const Value& change : round["changes"].items()) {
       changes += fmt::format("{}{}:{}->{}", changes.empty() ? "" : ",", Printable(change["job"].Text()),
                              change["from"].Whole(), change["to"].Whole());
     }
@@ -127,9 +158,9 @@ std::string RoundTable(const JsonValue& rounds) {
   return table.Text();
 }
 
-std::string NodesOf(const JsonValue& job) {
+std::string NodesOf(const Value& job) {
   std::vector<std::pair<std::string, int>> counts;  // in the order of their first worker
-  for (const JsonValue& node : job["nodes"].items()) {
+  for (const Value& node : job["nodes"].items()) {
     const std::string name = node.Text().empty() ? "down" : Printable(node.Text());
     const auto known =
         std::find_if(counts.begin(), counts.end(), [&](const auto& count) { return count.first == name; });
@@ -144,13 +175,13 @@ std::string NodesOf(const JsonValue& job) {
   return out.empty() ? kNone : out;
 }
 
-std::string ProgressOf(const JsonValue& job) {
-  const JsonValue& progress = job["progress"];
+std::string ProgressOf(const Value& job) {
+  const Value& progress = job["progress"];
   if (progress.null()) return kNone;
   std::string out;
   if (progress["epoch"].number()) {
-    const JsonValue& total = progress["total_epochs"];
-    out = fmt::format("{}/{}", progress["epoch"].Whole(), total.number() ? ToJson(total) : "?");
+    const Value& total = progress["total_epochs"];
+    out = fmt::format("{}/{}", progress["epoch"].Whole(), total.number() ? ToJsonLine(total) : "?");
   }
   if (progress["fraction"].number()) {
     const double share = std::clamp(progress["fraction"].Number(), 0.0, 1.0);
@@ -159,18 +190,15 @@ std::string ProgressOf(const JsonValue& job) {
   return out.empty() ? kNone : out;
 }
 
-std::string EtaOf(const JsonValue& job) {
-  if (IsTerminal(job["status"].Text())) return kNone;
-  if (job["held"].Flag()) return "held";
-  return job["remaining_seconds"].number() ? GoDuration(job["remaining_seconds"].Number()) : kNone;
+bool IsGuessed(const Value& job) {
+  return job["estimate"].Text() == Name(Estimate::kGuessed);
 }
 
-std::string_view StatusColor(std::string_view status) {
-  if (status == "Running") return "\x1b[32m";
-  if (status == "Waiting" || status == "Submitted") return "\x1b[33m";
-  if (status == "Failed") return "\x1b[31m";
-  if (status == "Completed" || status == "Canceled") return "\x1b[2m";
-  return {};
+std::string EtaOf(const Value& job) {
+  if (HasEnded(job)) return kNone;
+  if (job["held"].Flag()) return "held";
+  if (!job["remaining_seconds"].number()) return kNone;
+  return (IsGuessed(job) ? "~" : "") + GoDuration(job["remaining_seconds"].Number());
 }
 
 }  // namespace voda

@@ -28,7 +28,7 @@ class TestServer {
     std::string Line() const { return head.substr(0, head.find("\r\n")); }
     bool Has(std::string_view text) const { return head.find(text) != head.npos; }
   };
-  // Answers on the connection; a handler that returns false closes it.
+  // A handler answers on the connection; if it returns false, the connection is closed.
   using Handler = std::function<bool(const TestServer&, const Request&, int fd)>;
 
   explicit TestServer(Handler handler) : handler_(std::move(handler)) {
@@ -63,7 +63,7 @@ class TestServer {
     while (!text.empty()) {
       const ssize_t sent = ::send(fd, text.data(), text.size(), MSG_NOSIGNAL);
       if (sent <= 0) return false;
-      text.remove_prefix(static_cast<std::size_t>(sent));
+      text.remove_prefix(sent);
     }
     return true;
   }
@@ -110,7 +110,7 @@ class TestServer {
       char buffer[4096];
       const ssize_t got = ::recv(fd, buffer, sizeof(buffer), 0);
       if (got <= 0) break;
-      bytes.append(buffer, static_cast<std::size_t>(got));
+      bytes.append(buffer, got);
     }
     ::close(fd);
   }

@@ -18,7 +18,7 @@ struct Range {
   int width;
 };
 
-// Blocks whose width is the same everywhere. Everything else is shown as '?'.
+// Blocks of characters whose width is the same everywhere. All other characters are shown as '?'.
 constexpr std::array<Range, 15> kWidths = {{{0x20, 0x7E, 1},
                                             {0xA1, 0xAC, 1},
                                             {0xAE, 0x24F, 1},
@@ -124,28 +124,12 @@ std::string Cut(std::string_view printable, int width) {
 
 std::string PadRight(std::string_view printable, int width) {
   std::string out(printable);
-  out.append(static_cast<std::size_t>(std::max(0, width - CellWidth(printable))), ' ');
+  out.append(std::max(0, width - CellWidth(printable)), ' ');
   return out;
 }
 
 std::string Fit(std::string_view printable, int width) {
   return PadRight(Cut(printable, width), width);
-}
-
-std::string GoDuration(double seconds) {
-  if (!std::isfinite(seconds) || seconds > 1e15) return "?";
-  const auto whole = static_cast<std::int64_t>(std::max(0.0, seconds));
-  const std::int64_t hours = whole / 3600;
-  const std::int64_t minutes = whole / 60 % 60;
-  if (hours > 0) return fmt::format("{}h{}m{}s", hours, minutes, whole % 60);
-  if (minutes > 0) return fmt::format("{}m{}s", minutes, whole % 60);
-  return fmt::format("{}s", whole);
-}
-
-std::string FineDuration(double seconds) {
-  if (seconds > 0 && seconds < 0.9995) return fmt::format("{:.0f}ms", std::max(1.0, seconds * 1000));
-  if (seconds > 0 && seconds < 9.95) return fmt::format("{:.2g}s", seconds);
-  return GoDuration(seconds);
 }
 
 std::string LocalTime(double unix_seconds) {

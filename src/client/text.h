@@ -1,6 +1,5 @@
-// Text for a terminal: how wide it is there, made harmless, padded and cut; durations as Go prints them.
-// What comes from a job (messages, names of nodes) may hold escape sequences: everything shown in a table or
-// on the screen goes through Printable.
+// Text for a terminal: made harmless, measured, padded and cut. Text of a job (messages, names of nodes)
+// may hold escape sequences, so everything in a table or on the screen goes through Printable.
 #pragma once
 
 #include <cstddef>
@@ -11,27 +10,23 @@ namespace voda {
 
 inline constexpr char32_t kBadCodePoint = 0xFFFFFFFF;
 
-// The code point at `at`, which moves behind it; kBadCodePoint for a byte that is not UTF-8.
+// Returns the code point at `at` and moves `at` behind it; kBadCodePoint for a byte that is not UTF-8.
 char32_t NextCodePoint(std::string_view text, std::size_t& at);
 
-// Control characters, bytes that are not UTF-8 and characters whose width terminals disagree on become '?';
-// line breaks and tabs become spaces. With `ascii` everything else that is not ASCII becomes '?' too.
+// Replaces control characters, bytes that are not UTF-8 and characters whose width terminals disagree on by
+// '?', and line breaks and tabs by spaces. With `ascii`, all other characters beyond ASCII become '?' too.
 std::string Printable(std::string_view text, bool ascii = false);
 
-// Cells that printable text takes.
+// The number of cells that printable text takes.
 int CellWidth(std::string_view printable);
 
-// Exactly or at most `width` cells; what does not fit is cut and ends in '~'.
+// Text of at most `width` cells for Cut, of at least `width` for PadRight, and of exactly `width` for Fit.
+// Cut text ends in '~'.
 std::string Cut(std::string_view printable, int width);
-std::string PadRight(std::string_view printable, int width);  // not cut
-std::string Fit(std::string_view printable, int width);       // cut or padded
+std::string PadRight(std::string_view printable, int width);
+std::string Fit(std::string_view printable, int width);
 
-// 0s, 28s, 1m5s, 1h2m3s; whole seconds, down. "0s" for less than nothing.
-std::string GoDuration(double seconds);
-// 850ms, 1.5s, 28s, 1m5s: as above but finer below ten seconds.
-std::string FineDuration(double seconds);
-
-// 2026-01-01 12:00:00 and 12:00:00 in local time.
+// 2026-01-01 12:00:00 and 12:00:00, in local time.
 std::string LocalTime(double unix_seconds);
 std::string LocalClock(double unix_seconds);
 

@@ -8,23 +8,6 @@
 namespace voda {
 namespace {
 
-TEST(Text, DurationsAsGoPrintsThem) {
-  EXPECT_EQ(GoDuration(0), "0s");
-  EXPECT_EQ(GoDuration(-5), "0s");
-  EXPECT_EQ(GoDuration(28.999), "28s");
-  EXPECT_EQ(GoDuration(60), "1m0s");
-  EXPECT_EQ(GoDuration(65), "1m5s");
-  EXPECT_EQ(GoDuration(3600), "1h0m0s");
-  EXPECT_EQ(GoDuration(3723), "1h2m3s");
-  EXPECT_EQ(GoDuration(360000), "100h0m0s");
-  EXPECT_EQ(GoDuration(1e300), "?");
-  EXPECT_EQ(FineDuration(0.002), "2ms");
-  EXPECT_EQ(FineDuration(0.00001), "1ms");
-  EXPECT_EQ(FineDuration(1.5), "1.5s");
-  EXPECT_EQ(FineDuration(65), "1m5s");
-  EXPECT_EQ(FineDuration(0), "0s");
-}
-
 TEST(Text, EscapeSequencesAreMadeHarmless) {
   EXPECT_EQ(Printable("a\x1b[31mb\x07\n\tc\x7f"), "a?[31mb?  c?");
   EXPECT_EQ(Printable("\xC2\x9B"

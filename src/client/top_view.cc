@@ -12,6 +12,7 @@
 #include "client/api.h"
 #include "client/tables.h"
 #include "client/text.h"
+#include "model/node.h"
 
 namespace voda {
 
@@ -19,7 +20,7 @@ namespace {
 
 constexpr std::string_view kLetters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 constexpr char kUnnamed = '*';               // a job without a letter
-constexpr std::int64_t kMostGpus = 1 << 20;  // of a node that is drawn, against overflow
+constexpr std::int64_t kMostGpus = 1 << 20;  // most GPUs that a node is drawn with, against overflow
 constexpr int kStatusCells = 9;
 constexpr int kSizeCells = 9;
 constexpr int kPercentCells = 4;
@@ -27,10 +28,15 @@ constexpr int kEtaCells = 8;
 
 using Tone = Style::Tone;
 
-Tone ToneOf(std::string_view status) {
-  if (status == "Running") return Tone::kGood;
-  if (status == "Failed") return Tone::kBad;
-  return IsTerminal(status) ? Tone::kFaint : Tone::kPending;
+Tone ToneOf(const Value& job) {
+  const std::optional<JobStatus> status = StatusOf(job);
+  if (status == JobStatus::kRunning) return Tone::kGood;
+  if (status == JobStatus::kFailed) return Tone::kBad;
+  return HasEnded(job) ? Tone::kFaint : Tone::kPending;
+}
+
+bool IsIn(const Value& node, NodeState state) {
+  return node["state"].Text() == Name(state);
 }
 
 int ColorOf(char letter) {
@@ -38,7 +44,7 @@ int ColorOf(char letter) {
   return at == kLetters.npos ? -1 : static_cast<int>(at);
 }
 
-// One line, filled from the left; what does not fit is cut.
+// Fills one line from the left and cuts what does not fit.
 class LineBuilder {
  public:
   explicit LineBuilder(int width) : left_(width) {}
@@ -53,7 +59,7 @@ class LineBuilder {
       line_.push_back({std::move(text), style});
     }
   }
-  void Pad(int cells) { Add(std::string(static_cast<std::size_t>(std::max(0, cells)), ' ')); }
+  void Pad(int cells) { Add(std::string(std::max(0, cells), ' ')); }
   int left() const { return left_; }
   ScreenLine Take() { return std::move(line_); }
 
@@ -73,19 +79,17 @@ std::string CutMiddle(const std::string& printable, int width) {
   if (std::any_of(printable.begin(), printable.end(), [](char c) { return c < ' '; })) {
     return Cut(printable, width);  // not ASCII
   }
-  return printable.substr(0, static_cast<std::size_t>(width - kEnd - 1)) + "~" +
-         printable.substr(printable.size() - kEnd);
+  return printable.substr(0, width - kEnd - 1) + "~" + printable.substr(printable.size() - kEnd);
 }
 
 std::string Bar(double share, int cells) {
   const double clamped = std::isfinite(share) ? std::clamp(share, 0.0, 1.0) : 0.0;
   const int full = static_cast<int>(std::floor(clamped * cells + 1e-9));
-  return std::string(static_cast<std::size_t>(full), '#') +
-         std::string(static_cast<std::size_t>(cells - full), '.');
+  return std::string(full, '#') + std::string(cells - full, '.');
 }
 
-// One cell for each worker up to max, or fewer where max is larger than the room: held, planned, possible.
-std::string SizeBar(const JsonValue& job, int cells) {
+// Draws one cell for each worker up to max, or fewer if there is no room: held, planned, possible.
+std::string SizeBar(const Value& job, int cells) {
   const auto max = std::max<std::int64_t>(1, job["max"].Whole());
   const int room = static_cast<int>(std::min<std::int64_t>(max, cells));
   const auto scaled = [&](std::int64_t workers) {
@@ -104,10 +108,10 @@ class Renderer {
  public:
   Renderer(const TopData& data, const TopView& view)
       : data_(data), view_(view), letters_(JobLetters(data.jobs)) {
-    for (const JsonValue& job : data.jobs) {
+    for (const Value& job : data.jobs) {
       gpus_per_worker_[job["name"].Text()] = std::max<std::int64_t>(1, job["gpus_per_worker"].Whole(1));
     }
-    for (const JsonValue& node : data.nodes) types_.insert(node["gpu_type"].Text());
+    for (const Value& node : data.nodes) types_.insert(node["gpu_type"].Text());
   }
 
   TopPicture Run() {
@@ -122,14 +126,14 @@ class Renderer {
       Body(body);
     }
     while (static_cast<int>(lines_.size()) < view_.height - 1) lines_.emplace_back();
-    lines_.resize(static_cast<std::size_t>(std::max(0, view_.height - 1)));
+    lines_.resize(std::max(0, view_.height - 1));
     if (view_.height > 0) Footer();
     picture_.lines = std::move(lines_);
     return std::move(picture_);
   }
 
  private:
-  std::string Clean(const JsonValue& text) const { return Printable(text.Text(), view_.ascii); }
+  std::string Clean(const Value& text) const { return Printable(text.Text(), view_.ascii); }
 
   void Put(const std::vector<Span>& spans) {
     LineBuilder line(view_.width);
@@ -147,18 +151,21 @@ class Renderer {
                          Printable(data_.algorithm, view_.ascii), data_.info["gpus_used"].Whole(),
                          data_.info["gpus"].Whole()),
              {.reverse = true});
-    for (const char* status : {"Running", "Waiting", "Submitted", "Completed", "Failed", "Canceled"}) {
-      const auto count = data_.info["jobs"][status].Whole();
-      const bool always = std::string_view(status) == "Running" || std::string_view(status) == "Waiting";
-      if (count > 0 || always) line.Add(fmt::format(" {} {}", status, count), {.reverse = true});
+    for (const JobStatus status : {JobStatus::kRunning, JobStatus::kWaiting, JobStatus::kSubmitted,
+                                   JobStatus::kCompleted, JobStatus::kFailed, JobStatus::kCanceled}) {
+      const auto count = data_.info["jobs"][Name(status)].Whole();
+      const bool always = status == JobStatus::kRunning || status == JobStatus::kWaiting;
+      if (count > 0 || always) line.Add(fmt::format(" {} {}", Name(status), count), {.reverse = true});
     }
+    if (const auto guessed = std::count_if(data_.jobs.begin(), data_.jobs.end(), IsGuessed); guessed > 0)
+      line.Add(fmt::format("  Guessed {}", guessed), {.reverse = true});
     const std::string clock = data_.now > 0 ? LocalClock(data_.now) + " " : "";
     const int gap = line.left() - CellWidth(clock);
     if (gap >= 0) {
-      line.Add(std::string(static_cast<std::size_t>(gap), ' '), {.reverse = true});
+      line.Add(std::string(gap, ' '), {.reverse = true});
       line.Add(clock, {.reverse = true});
     } else {
-      line.Add(std::string(static_cast<std::size_t>(std::max(0, line.left())), ' '), {.reverse = true});
+      line.Add(std::string(std::max(0, line.left()), ' '), {.reverse = true});
     }
     lines_.push_back(line.Take());
   }
@@ -166,7 +173,7 @@ class Renderer {
   void Title(std::string_view text) { Put({{std::string(text), {.bold = true}}}); }
 
   void Body(int room) {
-    const int decisions = room >= 14 ? std::max(4, room / 4) : room >= 9 ? 3 : 0;  // with their title
+    const int decisions = room >= 14 ? std::max(4, room / 4) : room >= 9 ? 3 : 0;  // including their title
     const int shown = DecisionCount() == 0 ? 0 : std::min(decisions, DecisionCount() + 1);
     const auto before = lines_.size();
     if (room >= 6 && !data_.nodes.empty()) Nodes(std::max(2, (room - shown) / 3));
@@ -174,17 +181,17 @@ class Renderer {
     Decisions(shown);
   }
 
-  // At most `room` lines with the title.
+  // Takes at most `room` lines, including the title.
   void Nodes(int room) {
     int name = 4;
     std::int64_t gpus = 1;
     std::size_t type = 0;
     bool states = false;
-    for (const JsonValue& node : data_.nodes) {
+    for (const Value& node : data_.nodes) {
       name = std::max(name, CellWidth(Clean(node["name"])));
       gpus = std::max(gpus, node["gpus"].Whole());
       if (types_.size() > 1) type = std::max(type, Clean(node["gpu_type"]).size());
-      states = states || node["state"].Text() != "ready";
+      states = states || !IsIn(node, NodeState::kReady);
     }
     name = std::min(name, 20);
     const int type_cells = static_cast<int>(std::min<std::size_t>(type, 14));
@@ -198,18 +205,18 @@ class Renderer {
     for (int row = 0; row < rows; ++row) {
       LineBuilder line(view_.width);
       for (int column = 0; column < columns; ++column) {
-        const int index = column * rows + row;  // down, then across
+        const int index = column * rows + row;  // fill columns first
         if (index >= count) break;
         if (column > 0) line.Pad(2);
-        Node(line, data_.nodes[static_cast<std::size_t>(index)], name, type_cells, slots, states);
+        Node(line, data_.nodes[index], name, type_cells, slots, states);
       }
       lines_.push_back(line.Take());
     }
   }
 
-  void Node(LineBuilder& line, const JsonValue& node, int name, int type, int slots, bool states) const {
-    const std::string& state = node["state"].Text();
-    const Tone tone = state == "ready" ? Tone::kPlain : state == "lost" ? Tone::kBad : Tone::kPending;
+  void Node(LineBuilder& line, const Value& node, int name, int type, int slots, bool states) const {
+    const bool ready = IsIn(node, NodeState::kReady);
+    const Tone tone = ready ? Tone::kPlain : IsIn(node, NodeState::kLost) ? Tone::kBad : Tone::kPending;
     line.Add(Fit(Clean(node["name"]), name) + " ", {.tone = tone});
     if (type > 0) line.Add(Fit(Clean(node["gpu_type"]), type) + " ", {.tone = Tone::kFaint});
     line.Add(Fit(fmt::format("{}/{}", node["used"].Whole(), node["gpus"].Whole()), 9) + " ");
@@ -221,27 +228,22 @@ class Renderer {
     }
     line.Add("]");
     line.Pad(slots - static_cast<int>(bar.size()));
-    if (states) line.Add(PadRight(state == "ready" ? "" : " " + Clean(node["state"]), 9), {.tone = tone});
+    if (states) line.Add(PadRight(ready ? "" : " " + Clean(node["state"]), 9), {.tone = tone});
   }
 
   // The letter of the job in each slot; a node with more GPUs than cells is drawn to scale.
-  std::string Slots(const JsonValue& node, int cells) const {
+  std::string Slots(const Value& node, int cells) const {
     const auto gpus = std::clamp<std::int64_t>(node["gpus"].Whole(), 0, kMostGpus);
     const int width = static_cast<int>(std::min<std::int64_t>(gpus, cells));
-    const bool lost = node["state"].Text() == "lost";
-    std::string bar(static_cast<std::size_t>(width), lost                              ? 'x'
-                                                     : node["state"].Text() == "ready" ? '.'
-                                                                                       : '-');
+    std::string bar(width, IsIn(node, NodeState::kLost) ? 'x' : IsIn(node, NodeState::kReady) ? '.' : '-');
     std::int64_t taken = 0;
     const auto fill = [&](std::int64_t count, char letter) {
       const auto end = std::min(gpus, taken + std::max<std::int64_t>(0, count));
-      const auto cell = [&](std::int64_t slot) {
-        return static_cast<std::size_t>(slot * width / std::max<std::int64_t>(1, gpus));
-      };
-      for (std::size_t i = cell(taken); i < cell(end); ++i) bar[i] = letter;
+      const auto cell = [&](std::int64_t slot) { return slot * width / std::max<std::int64_t>(1, gpus); };
+      for (std::int64_t i = cell(taken); i < cell(end); ++i) bar[i] = letter;
       taken = end;
     };
-    for (const JsonValue& job : node["jobs"].items()) {
+    for (const Value& job : node["jobs"].items()) {
       const std::string& name = job["name"].Text();
       const auto letter = letters_.find(name);
       const auto per = gpus_per_worker_.find(name);
@@ -259,11 +261,11 @@ class Renderer {
     picture_.page = rows;
     picture_.scroll = std::clamp(view_.scroll, 0, std::max(0, count - rows));
     if (room <= 0) return;
-    const std::size_t end = lines_.size() + static_cast<std::size_t>(room);
+    const std::size_t end = lines_.size() + room;
     int longest = 8;
-    for (const JsonValue& job : data_.jobs) longest = std::max(longest, CellWidth(Clean(job["name"])));
+    for (const Value& job : data_.jobs) longest = std::max(longest, CellWidth(Clean(job["name"])));
 
-    // The name takes what it needs, then both bars grow.
+    // The name gets the cells that it needs, then both bars grow.
     const int fixed = 2 + 1 + kStatusCells + 1 + kSizeCells + 1 + 3 + 3 + kPercentCells + 1 + kEtaCells;
     int spare = view_.width - fixed - 6 - 8;
     const int name = std::clamp(spare, 8, longest);
@@ -278,7 +280,7 @@ class Renderer {
               {.bold = true});
     lines_.push_back(title.Take());
     for (int i = picture_.scroll; i < count && i < picture_.scroll + rows; ++i) {
-      Job(data_.jobs[static_cast<std::size_t>(i)], name, size_bar, progress_bar);
+      Job(data_.jobs[i], name, size_bar, progress_bar);
     }
     if (count == 0 && rows > 0) {
       Put({{"  no jobs yet; submit one with: voda create -f FILE", {.tone = Tone::kFaint}}});
@@ -286,10 +288,9 @@ class Renderer {
     while (lines_.size() < end) lines_.emplace_back();  // the decisions stay at the bottom
   }
 
-  void Job(const JsonValue& job, int name, int size_bar, int progress_bar) {
+  void Job(const Value& job, int name, int size_bar, int progress_bar) {
     LineBuilder line(view_.width);
-    const std::string& status = job["status"].Text();
-    const bool ended = IsTerminal(status);
+    const bool ended = HasEnded(job);
     const Style plain{.tone = ended ? Tone::kFaint : Tone::kPlain};
     const auto letter = letters_.find(job["name"].Text());
     const char mark = letter == letters_.end() ? ' ' : letter->second;
@@ -297,15 +298,15 @@ class Renderer {
     line.Add(std::string(1, mark), color >= 0 ? Style{.job = color} : plain);
     line.Add(" " + PadRight(CutMiddle(Clean(job["name"]), name), name) + " ", plain);
     line.Add(Fit(job["held"].Flag() && !ended ? "Held" : Clean(job["status"]), kStatusCells) + " ",
-             {.tone = ToneOf(status)});
+             {.tone = ToneOf(job)});
     line.Add(Fit(fmt::format("{}/{}-{}", job["workers"].Whole(), job["min"].Whole(), job["max"].Whole()),
                  kSizeCells) +
                  " ",
              plain);
-    line.Add(ended ? std::string(static_cast<std::size_t>(size_bar) + 3, ' ')
+    line.Add(ended ? std::string(size_bar + 3, ' ')
                    : PadRight("[" + SizeBar(job, size_bar) + "]", size_bar + 2) + " ",
              color >= 0 ? Style{.job = color} : plain);
-    const JsonValue& share = job["progress"]["fraction"];
+    const Value& share = job["progress"]["fraction"];
     if (share.number()) {
       line.Add("[" + Bar(share.Number(), progress_bar) + "]", plain);
       line.Add(fmt::format(" {:>{}}",
@@ -322,7 +323,7 @@ class Renderer {
 
   int DecisionCount() const {
     int count = 0;
-    for (const JsonValue& round : data_.rounds) count += static_cast<int>(round["changes"].items().size());
+    for (const Value& round : data_.rounds) count += static_cast<int>(round["changes"].items().size());
     return count;
   }
 
@@ -330,8 +331,8 @@ class Renderer {
     if (room <= 1) return;
     Title("DECISIONS");
     int left = room - 1;
-    for (const JsonValue& round : data_.rounds) {
-      for (const JsonValue& change : round["changes"].items()) {
+    for (const Value& round : data_.rounds) {
+      for (const Value& change : round["changes"].items()) {
         if (left-- <= 0) return;
         LineBuilder line(view_.width);
         const auto letter = letters_.find(change["job"].Text());
@@ -347,7 +348,7 @@ class Renderer {
   }
 
   void Help() {
-    static constexpr std::array<const char*, 15> kHelp = {
+    static constexpr std::array<const char*, 16> kHelp = {
         "",
         "  q, Ctrl-C          quit",
         "  j k, arrows        scroll the jobs by one",
@@ -359,7 +360,8 @@ class Renderer {
         "  Each cell of a node is a GPU with the letter of its job: . free, - closed for",
         "  new workers, x lost, * another user. Large nodes are drawn to scale.",
         "  SIZE is workers/min-max; in its bar # is held, + planned and not yet there,",
-        "  - held and to be given back, . possible.",
+        "  - held and to be given back, . possible. An ETA with ~ is a guess: the job has",
+        "  reported no progress (docs/PROGRESS.md). \"Guessed\" at the top counts such jobs.",
         "",
         "  voda explain JOB says why a job has its size; voda describe job JOB has its",
         "  history.",
@@ -392,16 +394,16 @@ TopPicture RenderTop(const TopData& data, const TopView& view) {
   return Renderer(data, view).Run();
 }
 
-std::map<std::string, char> JobLetters(const JsonValue::Array& jobs) {
+std::map<std::string, char> JobLetters(const Value::List& jobs) {
   std::vector<std::pair<std::int64_t, std::string>> live;
-  for (const JsonValue& job : jobs) {
-    if (!IsTerminal(job["status"].Text())) live.emplace_back(job["id"].Whole(), job["name"].Text());
+  for (const Value& job : jobs) {
+    if (!HasEnded(job)) live.emplace_back(job["id"].Whole(), job["name"].Text());
   }
   std::sort(live.begin(), live.end());
   std::map<std::string, char> letters;
   std::array<bool, kLetters.size()> taken{};
   for (const auto& [id, name] : live) {
-    const auto wanted = static_cast<std::size_t>(id < 1 ? 0 : id - 1) % kLetters.size();
+    const std::size_t wanted = (id < 1 ? 0 : id - 1) % kLetters.size();
     for (std::size_t step = 0; step < kLetters.size(); ++step) {
       const std::size_t index = (wanted + step) % kLetters.size();
       if (taken[index]) continue;
@@ -413,12 +415,11 @@ std::map<std::string, char> JobLetters(const JsonValue::Array& jobs) {
   return letters;
 }
 
-void SortForTop(JsonValue::Array& jobs) {
-  const auto rank = [](const JsonValue& job) {
-    const std::string& status = job["status"].Text();
-    return status == "Running" ? 0 : IsTerminal(status) ? 2 : 1;
+void SortForTop(Value::List& jobs) {
+  const auto rank = [](const Value& job) {
+    return StatusOf(job) == JobStatus::kRunning ? 0 : HasEnded(job) ? 2 : 1;
   };
-  std::stable_sort(jobs.begin(), jobs.end(), [&](const JsonValue& a, const JsonValue& b) {
+  std::stable_sort(jobs.begin(), jobs.end(), [&](const Value& a, const Value& b) {
     const int ra = rank(a);
     const int rb = rank(b);
     if (ra != rb) return ra < rb;
@@ -430,7 +431,7 @@ void SortForTop(JsonValue::Array& jobs) {
 }
 
 std::string ToAnsi(const ScreenLine& line, bool color) {
-  // Colours that are told apart on dark and light grounds alike.
+  // These colours can be told apart on dark and on light backgrounds.
   constexpr std::array<int, 12> kJobColors = {32, 36, 35, 33, 34, 31, 92, 96, 95, 93, 94, 91};
   std::string out;
   for (const Span& span : line) {
@@ -438,8 +439,7 @@ std::string ToAnsi(const ScreenLine& line, bool color) {
     const auto add = [&](int code) { codes += fmt::format("{}{}", codes.empty() ? "" : ";", code); };
     if (span.style.bold) add(1);
     if (span.style.reverse) add(7);
-    if (color && span.style.job >= 0)
-      add(kJobColors[static_cast<std::size_t>(span.style.job) % kJobColors.size()]);
+    if (color && span.style.job >= 0) add(kJobColors[span.style.job % kJobColors.size()]);
     if (color && span.style.tone == Tone::kGood) add(32);
     if (color && span.style.tone == Tone::kPending) add(33);
     if (color && span.style.tone == Tone::kBad) add(31);

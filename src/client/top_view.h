@@ -1,5 +1,5 @@
-// The picture of `voda top` as a pure function: what is known and how large the screen is in, lines out. No
-// line is wider than the screen, whatever the server or a job put into a name.
+// The picture of `voda top` as a pure function from data and screen size to lines. No line is wider than
+// the screen, whatever the server or a job puts into a name.
 #pragma once
 
 #include <cstdint>
@@ -7,12 +7,12 @@
 #include <string>
 #include <vector>
 
-#include "client/json.h"
+#include "document/value.h"
 
 namespace voda {
 
 struct Style {
-  int job = -1;  // a job's colour, by number
+  int job = -1;  // the number of a job's colour
   enum class Tone : std::uint8_t { kPlain, kGood, kPending, kBad, kFaint } tone = Tone::kPlain;
   bool bold = false;
   bool reverse = false;
@@ -27,12 +27,12 @@ using ScreenLine = std::vector<Span>;
 struct TopData {
   std::string server;
   std::string algorithm;
-  std::string trouble;  // not empty: the connection is lost, and what is shown is old
+  std::string trouble;  // if not empty, the connection is lost and the data is old
   double now = 0;       // the server's clock
-  JsonValue info;
-  JsonValue::Array nodes;
-  JsonValue::Array jobs;    // in the order to show
-  JsonValue::Array rounds;  // newest first
+  Value info;
+  Value::List nodes;
+  Value::List jobs;    // in the order of the screen
+  Value::List rounds;  // newest first
 };
 
 struct TopView {
@@ -40,7 +40,7 @@ struct TopView {
   int height = 24;
   int scroll = 0;  // jobs above the first one shown; clamped
   bool help = false;
-  bool ascii = false;  // the terminal shows nothing else
+  bool ascii = false;  // the terminal shows only ASCII
 };
 
 struct TopPicture {
@@ -51,11 +51,11 @@ struct TopPicture {
 
 TopPicture RenderTop(const TopData& data, const TopView& view);
 
-// A letter for each job that has not ended: the same as long as it lives, unless more than 52 live.
-std::map<std::string, char> JobLetters(const JsonValue::Array& jobs);
+// A letter for each job that has not ended. A job keeps its letter, unless there are more than 52 such jobs.
+std::map<std::string, char> JobLetters(const Value::List& jobs);
 
-// Running, then waiting by age, then ended, the latest first.
-void SortForTop(JsonValue::Array& jobs);
+// Sorts by running jobs, then waiting jobs by age, then ended jobs, the latest first.
+void SortForTop(Value::List& jobs);
 
 std::string ToAnsi(const ScreenLine& line, bool color);
 std::string ToPlain(const ScreenLine& line);

@@ -6,8 +6,9 @@
 #include <array>
 #include <cctype>
 
+#include "base/text.h"
 #include "client/text.h"
-#include "codec/json.h"
+#include "document/json_text.h"
 
 namespace voda {
 
@@ -75,11 +76,8 @@ bool SafeBlock(std::string_view text) {
     if (c == kBadCodePoint || (c != '\n' && c != '\t' && NeedsEscape(c))) return false;
   }
   // A line of blanks alone says nothing about the indentation, and readers differ in what they make of it.
-  for (std::size_t line = 0; line < text.size();) {
-    const std::size_t end = std::min(text.find('\n', line), text.size());
-    const std::string_view content = text.substr(line, end - line);
-    if (!content.empty() && content.find_first_not_of(" \t") == content.npos) return false;
-    line = end + 1;
+  for (const std::string_view line : SplitWords(text, "\n")) {
+    if (line.find_first_not_of(" \t") == line.npos) return false;
   }
   return true;
 }
@@ -87,29 +85,27 @@ bool SafeBlock(std::string_view text) {
 void AppendBlock(std::string& out, std::string_view text, int depth) {
   out += text.back() == '\n' ? "|" : "|-";
   if (text.back() == '\n') text.remove_suffix(1);
-  for (std::size_t line = 0; line <= text.size();) {
-    const std::size_t end = std::min(text.find('\n', line), text.size());
+  for (const std::string_view line : Split(text, '\n')) {
     out += '\n';
-    if (end > line) out.append(static_cast<std::size_t>(depth) * 2, ' ');
-    out += text.substr(line, end - line);
-    line = end + 1;
+    if (!line.empty()) out.append(depth * 2, ' ');
+    out += line;
   }
 }
 
-bool Nested(const JsonValue& value) {
+bool Nested(const Value& value) {
   return !value.items().empty() || !value.members().empty();
 }
 
-void AppendNested(std::string& out, const JsonValue& value, int depth);
+void AppendNested(std::string& out, const Value& value, int depth);
 
 // What stands behind `key:` or `-`, with the space or line break before it.
-void AppendValue(std::string& out, const JsonValue& value, int depth, bool in_list) {
+void AppendValue(std::string& out, const Value& value, int depth, bool in_list) {
   if (Nested(value)) {
     if (in_list) {
       out += ' ';
     } else {
       out += '\n';
-      out.append(static_cast<std::size_t>(depth) * 2, ' ');
+      out.append(depth * 2, ' ');
     }
     AppendNested(out, value, depth);
     return;
@@ -120,18 +116,18 @@ void AppendValue(std::string& out, const JsonValue& value, int depth, bool in_li
   } else if (value.text()) {
     out += YamlScalar(value.Text());
   } else {
-    out += ToJson(value);
+    out += ToJsonLine(value);
   }
 }
 
 // The first line is already indented.
-void AppendNested(std::string& out, const JsonValue& value, int depth) {
+void AppendNested(std::string& out, const Value& value, int depth) {
   bool first = true;
   const auto begin_line = [&] {
-    if (!first) out.append(1, '\n').append(static_cast<std::size_t>(depth) * 2, ' ');
+    if (!first) out.append(1, '\n').append(depth * 2, ' ');
     first = false;
   };
-  for (const JsonValue& item : value.items()) {
+  for (const Value& item : value.items()) {
     begin_line();
     out += '-';
     AppendValue(out, item, depth + 1, true);
@@ -149,12 +145,12 @@ std::string YamlScalar(std::string_view text) {
   return SafePlain(text) ? std::string(text) : DoubleQuoted(text);
 }
 
-std::string ToYaml(const JsonValue& value) {
+std::string ToYaml(const Value& value) {
   std::string out;
   if (Nested(value)) {
     AppendNested(out, value, 0);
   } else {
-    out = value.text() ? YamlScalar(value.Text()) : ToJson(value);
+    out = value.text() ? YamlScalar(value.Text()) : ToJsonLine(value);
   }
   return out + "\n";
 }

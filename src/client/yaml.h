@@ -6,11 +6,11 @@
 #include <string>
 #include <string_view>
 
-#include "client/json.h"
+#include "document/value.h"
 
 namespace voda {
 
-std::string ToYaml(const JsonValue& value);
+std::string ToYaml(const Value& value);
 // One string as it stands behind `key: `, on one line.
 std::string YamlScalar(std::string_view text);
 

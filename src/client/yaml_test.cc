@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "document/documents.h"
+
 namespace voda {
 namespace {
 
@@ -28,7 +30,7 @@ TEST(Yaml, EscapesWhatAReaderRefuses) {
 }
 
 TEST(Yaml, NestsListsAndObjects) {
-  const JsonValue value = *ParseJson(
+  const Value value = *ParseJson(
       R"({"jobs": [{"name": "a", "nodes": ["x", "1"], "o": {}, "n": null}, [[1, 2], []]], "1": {"b": {"c": true}}})");
   EXPECT_EQ(ToYaml(value), R"(jobs:
   - name: a
@@ -44,12 +46,12 @@ TEST(Yaml, NestsListsAndObjects) {
   b:
     c: true
 )");
-  EXPECT_EQ(ToYaml(JsonValue::Object{}), "{}\n");
+  EXPECT_EQ(ToYaml(Value::Map{}), "{}\n");
   EXPECT_EQ(ToYaml("no"), "\"no\"\n");
 }
 
 TEST(Yaml, SeveralLinesAreABlockWhereThatIsSafe) {
-  const auto shown = [](const char* text) { return ToYaml(JsonValue::Object{{"k", text}}); };
+  const auto shown = [](const char* text) { return ToYaml(Value::Map{{"k", text}}); };
   EXPECT_EQ(shown("a\n  b\n"), "k: |\n  a\n    b\n");
   EXPECT_EQ(shown("a\n\nb"), "k: |-\n  a\n\n  b\n");
   EXPECT_EQ(shown(" a\nb"), "k: \" a\\nb\"\n");

@@ -4,7 +4,8 @@
 
 #include <unordered_set>
 
-#include "codec/json.h"
+#include "document/json_reader.h"
+#include "document/json_text.h"
 
 namespace voda {
 
@@ -14,10 +15,10 @@ constexpr std::string_view kShape = "an object such as {\"allocation\": {\"job\"
 
 class AllocationReader final : public JsonEvents {
  public:
-  bool OnScalar(const JsonScalar& scalar) override {
-    if (depth_ < 2) return Wrong(scalar.Show());
-    const auto whole = scalar.Whole();
-    if (!whole) return Fail(fmt::format("{}: {} is not a whole number of workers", Where(), scalar.Show()));
+  bool OnScalar(Value& scalar) override {
+    if (depth_ < 2) return Wrong(Show(scalar));
+    const auto whole = scalar.ExactWhole();
+    if (!whole) return Fail(fmt::format("{}: {} is not a whole number of workers", Where(), Show(scalar)));
     answer_.emplace_back(std::move(job_), *whole);
     return true;
   }

@@ -22,7 +22,7 @@ bool Same(const Curve& curve, const std::vector<int>& sizes, const std::vector<d
 }  // namespace
 
 CurvePtr CurvePool::Linear(int min, int max) {
-  CurvePtr& curve = curves_[Mix(static_cast<std::size_t>(min), static_cast<std::size_t>(max))];
+  CurvePtr& curve = curves_[Mix(min, max)];
   if (!curve || !curve->linear() || curve->min() != min || curve->max() != max ||
       curve->count() != max - min + 1) {
     curve = Curve::Linear(min, max);
@@ -30,9 +30,18 @@ CurvePtr CurvePool::Linear(int min, int max) {
   return curve;
 }
 
+CurvePtr CurvePool::GuessedOver(const CurvePtr& sizes) {
+  auto& [over, curve] = guessed_[sizes.get()];
+  if (!curve) {
+    over = sizes;  // so that its address stays its own
+    curve = Curve::GuessedOver(*sizes);
+  }
+  return curve;
+}
+
 CurvePtr CurvePool::Of(const std::vector<int>& sizes, const std::vector<double>& speedup) {
   std::size_t hash = sizes.size();
-  for (const int size : sizes) hash = Mix(hash, static_cast<std::size_t>(size));
+  for (const int size : sizes) hash = Mix(hash, size);
   for (const double value : speedup) hash = Mix(hash, std::hash<double>{}(value));
   CurvePtr& curve = curves_[hash];
   if (!curve || !Same(*curve, sizes, speedup)) {

@@ -22,7 +22,8 @@ enum class FieldKind : std::uint8_t {
   kSizes,
   kWorkers,
   kSpeedup,
-  kTotal,     // seconds; default: what remains
+  kTotal,     // seconds; default: what is done and what remains
+  kWorkDone,  // seconds; default: by the time that it has run
   kMeasured,  // sizes, or null: all
   kSpans,
 };
@@ -34,7 +35,12 @@ struct JobField {
   double Job::*real = nullptr;
   std::int64_t lo = 0;
   std::int64_t hi = 0;
+  bool Job::*flag = nullptr;
 };
+
+constexpr JobField Flag(std::string_view name, bool Job::*flag) {
+  return {name, FieldKind::kFlag, nullptr, nullptr, 0, 0, flag};
+}
 
 inline constexpr std::int64_t kMaxGpusPerWorker = 1024;
 
@@ -54,6 +60,8 @@ inline constexpr std::array kJobFields = {
     JobField{"running_seconds", FieldKind::kSeconds, nullptr, &Job::running_seconds},
     JobField{"remaining_seconds", FieldKind::kSeconds, nullptr, &Job::remaining_seconds},
     JobField{"total_seconds", FieldKind::kTotal, nullptr, &Job::total_seconds},
+    Flag("guessed", &Job::guessed),
+    JobField{"work_done", FieldKind::kWorkDone, nullptr, &Job::work_done},
     JobField{"workers", FieldKind::kWorkers},
     JobField{"speedup", FieldKind::kSpeedup},
     JobField{"measured", FieldKind::kMeasured},
@@ -64,7 +72,7 @@ inline constexpr std::array kJobFields = {
     JobField{"stall_left", FieldKind::kSeconds, nullptr, &Job::stall_left},
     JobField{"last_change", FieldKind::kMaybeTime, nullptr, &Job::last_change},
     JobField{"last_start", FieldKind::kMaybeTime, nullptr, &Job::last_start},
-    JobField{"preemptible", FieldKind::kFlag},
+    Flag("preemptible", &Job::preemptible),
 };
 static_assert(kJobFields.size() <= 32, "the reader keeps the fields it has seen in 32 bits");
 

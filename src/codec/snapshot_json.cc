@@ -13,9 +13,11 @@
 #include <vector>
 
 #include "codec/curve_pool.h"
-#include "codec/json.h"
 #include "codec/list_pool.h"
 #include "codec/snapshot_fields.h"
+#include "document/json_reader.h"
+#include "document/json_text.h"
+#include "model/guess.h"
 
 namespace voda {
 
@@ -25,7 +27,6 @@ using internal::FieldKind;
 using internal::JobField;
 using internal::JobFieldBit;
 using internal::kJobFields;
-using Kind = JsonScalar::Kind;
 
 enum RootField { kNow, kNodes, kJobs };
 constexpr std::string_view kRootNames[] = {"now", "nodes", "jobs"};
@@ -51,9 +52,14 @@ std::int64_t PositiveWhole(std::string_view text) {
   return whole && value > 0 && text[0] != '0' && text.size() <= kDigits ? value : 0;
 }
 
+// 0 and not 0.0: a snapshot knows no difference between whole numbers and others.
+std::string Shown(const Value& scalar) {
+  return scalar.number() && !scalar.integer() ? fmt::format("{}", scalar.Number()) : Show(scalar);
+}
+
 class SnapshotReader final : public JsonEvents {
  public:
-  bool OnScalar(const JsonScalar& scalar) override;
+  bool OnScalar(Value& scalar) override;
   bool OnKey(std::string& key) override;
   bool OnObject() override;
   bool OnObjectEnd() override;
@@ -103,27 +109,29 @@ class SnapshotReader final : public JsonEvents {
   bool SelectSize(std::string_view key);
   bool SelectSpan(std::string_view key);
 
-  bool ReadRoot(const JsonScalar& scalar);
-  bool ReadNode(const JsonScalar& scalar);
-  bool ReadJob(const JsonScalar& scalar);
-  bool ReadSize(const JsonScalar& scalar, std::vector<int>& sizes);
-  bool ReadWorker(const JsonScalar& scalar);
-  bool ReadSpeedup(const JsonScalar& scalar);
-  bool ReadSpan(const JsonScalar& scalar);
-  bool ReadFactor(const JsonScalar& scalar, std::size_t before);
-  bool ReadName(const JsonScalar& scalar, std::string& name);
-  bool ReadTime(const JsonScalar& scalar, double& time);
+  bool ReadRoot(Value& scalar);
+  bool ReadNode(Value& scalar);
+  bool ReadJob(Value& scalar);
+  bool ReadSize(Value& scalar, std::vector<int>& sizes);
+  bool ReadWorker(Value& scalar);
+  bool ReadSpeedup(Value& scalar);
+  bool ReadSpan(Value& scalar);
+  bool ReadFactor(Value& scalar, std::size_t before);
+  bool ReadName(Value& scalar, std::string& name);
+  bool ReadTime(Value& scalar, double& time);
   template <class Int>
-  bool ReadWhole(const JsonScalar& scalar, std::int64_t lo, std::int64_t hi, Int& value);
+  bool ReadWhole(Value& scalar, std::int64_t lo, std::int64_t hi, Int& value);
 
   bool EndNode();
   bool EndJob();
+  bool Given(std::string_view job_field) const { return (seen_ & JobFieldBit(job_field)) != 0; }
+  void FillInEstimate();
   bool CheckSizes();
   bool MakeCurve();
   bool MakeSpans();
   bool EndRoot();
 
-  int Intern(std::string& name);
+  NodeIndex Intern(std::string& name);
 
   Snapshot snapshot_;
   In in_ = In::kNothing;
@@ -133,7 +141,7 @@ class SnapshotReader final : public JsonEvents {
   int field_ = -1;
 
   Node node_;
-  int node_id_ = -1;
+  NodeIndex node_id_ = kNoNode;
   std::int64_t cluster_gpus_ = 0;
 
   Job job_;
@@ -145,8 +153,9 @@ class SnapshotReader final : public JsonEvents {
   SpanSpeedup span_;  // the key of `span_speedup` being read; 0 workers: none
   SpanTable spans_;
 
-  std::unordered_map<std::string, int> ids_;
-  std::vector<Known> known_;  // by id; Job::workers hold ids until Finish
+  std::unordered_map<std::string, NodeIndex> ids_;
+  PerNode<Known>
+      known_;  // in the order in which they were seen; Job::workers hold such positions until Finish
   internal::CurvePool curves_;
   internal::ListPool<int> measured_pool_;
   internal::ListPool<SpanSpeedup> span_pool_;
@@ -160,9 +169,7 @@ std::string SnapshotReader::JobPath(std::string_view field) const {
 }
 
 std::string SnapshotReader::Where() const {
-  const auto job_field = [&] {
-    return field_ < 0 ? std::string_view() : kJobFields[static_cast<std::size_t>(field_)].name;
-  };
+  const auto job_field = [&] { return field_ < 0 ? std::string_view() : kJobFields[field_].name; };
   switch (in_) {
     case In::kNothing:
       return "snapshot";
@@ -209,7 +216,7 @@ std::string_view SnapshotReader::Expected() const {
     case In::kJobs:
       return "an object with name, min and max";
     case In::kJob:
-      switch (kJobFields[static_cast<std::size_t>(field_)].kind) {
+      switch (kJobFields[field_].kind) {
         case FieldKind::kName:
           return "a string";
         case FieldKind::kWhole:
@@ -221,6 +228,7 @@ std::string_view SnapshotReader::Expected() const {
           return "a finite number or null";
         case FieldKind::kSeconds:
         case FieldKind::kTotal:
+        case FieldKind::kWorkDone:
           return "a finite number of at least 0";
         case FieldKind::kFlag:
           return "true or false";
@@ -276,7 +284,7 @@ bool SnapshotReader::OnObject() {
       spans_.clear();
       return true;
     case In::kJob:
-      switch (kJobFields[static_cast<std::size_t>(field_)].kind) {
+      switch (kJobFields[field_].kind) {
         case FieldKind::kSpeedup:
           in_ = In::kSpeedup;
           size_ = 0;
@@ -301,7 +309,7 @@ bool SnapshotReader::OnArray() {
     return true;
   }
   if (in_ == In::kJob) {
-    switch (kJobFields[static_cast<std::size_t>(field_)].kind) {
+    switch (kJobFields[field_].kind) {
       case FieldKind::kSizes:
         in_ = In::kSizes;
         return true;
@@ -375,7 +383,7 @@ bool SnapshotReader::SelectJobField(std::string_view key) {
   int found = -1;
   for (int i = 1; i <= kCount && found < 0; ++i) {
     const int candidate = (field_ + i) % kCount;
-    if (kJobFields[static_cast<std::size_t>(candidate)].name == key) found = candidate;
+    if (kJobFields[candidate].name == key) found = candidate;
   }
   if (found < 0) {
     std::string known;
@@ -428,7 +436,7 @@ bool SnapshotReader::OnKey(std::string& key) {
   }
 }
 
-bool SnapshotReader::OnScalar(const JsonScalar& scalar) {
+bool SnapshotReader::OnScalar(Value& scalar) {
   switch (in_) {
     case In::kRoot:
       return ReadRoot(scalar);
@@ -447,59 +455,60 @@ bool SnapshotReader::OnScalar(const JsonScalar& scalar) {
     case In::kSpans:
       return ReadSpan(scalar);
     default:
-      return WrongType(scalar.Show(), Expected());
+      return WrongType(Shown(scalar), Expected());
   }
 }
 
-bool SnapshotReader::ReadName(const JsonScalar& scalar, std::string& name) {
-  if (scalar.kind != Kind::kText) return WrongType(scalar.Show(), Expected());
-  if (scalar.text->empty()) return Wrong("the name is empty", "give a name");
-  name = std::move(*scalar.text);
+bool SnapshotReader::ReadName(Value& scalar, std::string& name) {
+  if (!scalar.text()) return WrongType(Shown(scalar), Expected());
+  if (scalar.Text().empty()) return Wrong("the name is empty", "give a name");
+  name = std::move(scalar.MutableText());
   return true;
 }
 
-bool SnapshotReader::ReadTime(const JsonScalar& scalar, double& time) {
-  if (!scalar.number()) return WrongType(scalar.Show(), Expected());
-  time = scalar.real;
+bool SnapshotReader::ReadTime(Value& scalar, double& time) {
+  if (!scalar.number()) return WrongType(Shown(scalar), Expected());
+  time = scalar.Number();
   return true;
 }
 
 template <class Int>
-bool SnapshotReader::ReadWhole(const JsonScalar& scalar, std::int64_t lo, std::int64_t hi, Int& value) {
-  const auto whole = scalar.Whole();
-  if (!whole && !scalar.number()) return WrongType(scalar.Show(), "a whole number");
+bool SnapshotReader::ReadWhole(Value& scalar, std::int64_t lo, std::int64_t hi, Int& value) {
+  const auto whole = scalar.ExactWhole();
+  if (!whole && !scalar.number()) return WrongType(Shown(scalar), "a whole number");
   if (!whole || *whole < lo || *whole > hi) {
-    return Wrong(fmt::format("{} is {}", scalar.Show(), whole ? "out of range" : "not a whole number"),
+    return Wrong(fmt::format("{} is {}", Shown(scalar), whole ? "out of range" : "not a whole number"),
                  fmt::format("give a whole number from {} to {}", lo, hi));
   }
   value = static_cast<Int>(*whole);
   return true;
 }
 
-bool SnapshotReader::ReadRoot(const JsonScalar& scalar) {
-  if (root_field_ != kNow) return WrongType(scalar.Show(), Expected());
+bool SnapshotReader::ReadRoot(Value& scalar) {
+  if (root_field_ != kNow) return WrongType(Shown(scalar), Expected());
   return ReadTime(scalar, snapshot_.now);
 }
 
-bool SnapshotReader::ReadNode(const JsonScalar& scalar) {
+bool SnapshotReader::ReadNode(Value& scalar) {
   if (field_ == kNodeGpus) return ReadWhole(scalar, 0, kMaxNodeGpus, node_.gpus);
   if (field_ == kNodeName) {
     if (!ReadName(scalar, node_.name)) return false;
     node_id_ = Intern(node_.name);
-    const NodeIndex twin = known_[static_cast<std::size_t>(node_id_)].node;
+    const NodeIndex twin = known_[node_id_].node;
     if (twin != kNoNode) {
-      return Wrong(fmt::format("nodes[{}] has this name too", twin), "names must be unique");
+      return Wrong(fmt::format("nodes[{}] has this name too", static_cast<int>(twin)),
+                   "names must be unique");
     }
     return true;
   }
-  if (scalar.kind == Kind::kText) {
+  if (scalar.text()) {
     for (const NodeState state : {NodeState::kReady, NodeState::kCordoned, NodeState::kLost}) {
-      if (*scalar.text != Name(state)) continue;
+      if (scalar.Text() != Name(state)) continue;
       node_.state = state;
       return true;
     }
   }
-  return WrongType(scalar.Show(), Expected());
+  return WrongType(Shown(scalar), Expected());
 }
 
 bool SnapshotReader::EndNode() {
@@ -513,15 +522,15 @@ bool SnapshotReader::EndNode() {
                              kMaxClusterGpus),
                  "split the cluster");
   }
-  known_[static_cast<std::size_t>(node_id_)].node = static_cast<NodeIndex>(snapshot_.nodes.size());
+  known_[node_id_].node = snapshot_.nodes.end_index();
   snapshot_.nodes.push_back(std::move(node_));
   in_ = In::kNodes;
   return true;
 }
 
-bool SnapshotReader::ReadJob(const JsonScalar& scalar) {
-  const JobField& field = kJobFields[static_cast<std::size_t>(field_)];
-  const bool null = scalar.kind == Kind::kNull;
+bool SnapshotReader::ReadJob(Value& scalar) {
+  const JobField& field = kJobFields[field_];
+  const bool null = scalar.null();
   switch (field.kind) {
     case FieldKind::kName:
       return ReadName(scalar, job_.name);
@@ -535,11 +544,12 @@ bool SnapshotReader::ReadJob(const JsonScalar& scalar) {
       return null || ReadTime(scalar, job_.first_start.emplace());
     case FieldKind::kSeconds:
     case FieldKind::kTotal:
+    case FieldKind::kWorkDone:
       if (!ReadTime(scalar, job_.*field.real)) return false;
-      return scalar.real >= 0 || Wrong(fmt::format("{} is negative", scalar.Show()), "give at least 0");
+      return scalar.Number() >= 0 || Wrong(fmt::format("{} is negative", Shown(scalar)), "give at least 0");
     case FieldKind::kFlag:
-      if (scalar.kind != Kind::kBool) break;
-      job_.preemptible = scalar.flag;
+      if (!scalar.boolean()) break;
+      job_.*field.flag = scalar.Flag();
       return true;
     case FieldKind::kMeasured:
       if (!null) break;
@@ -547,10 +557,10 @@ bool SnapshotReader::ReadJob(const JsonScalar& scalar) {
     default:
       break;
   }
-  return WrongType(scalar.Show(), Expected());
+  return WrongType(Shown(scalar), Expected());
 }
 
-bool SnapshotReader::ReadSize(const JsonScalar& scalar, std::vector<int>& sizes) {
+bool SnapshotReader::ReadSize(Value& scalar, std::vector<int>& sizes) {
   int size = 0;
   if (!ReadWhole(scalar, 1, kMaxWorkers, size)) return false;
   if (!sizes.empty() && size <= sizes.back()) {
@@ -561,56 +571,55 @@ bool SnapshotReader::ReadSize(const JsonScalar& scalar, std::vector<int>& sizes)
   return true;
 }
 
-bool SnapshotReader::ReadWorker(const JsonScalar& scalar) {
+bool SnapshotReader::ReadWorker(Value& scalar) {
   if (static_cast<int>(job_.workers.size()) >= kMaxWorkers) {
     return Wrong("too many workers", fmt::format("a job has at most {}", kMaxWorkers));
   }
-  if (scalar.kind == Kind::kNull) {
+  if (scalar.null()) {
     job_.workers.push_back(kNoNode);
     return true;
   }
-  if (scalar.kind != Kind::kText) return WrongType(scalar.Show(), Expected());
-  if (scalar.text->empty()) return Wrong("the name is empty", "give the name of a node");
-  const int id = Intern(*scalar.text);
+  if (!scalar.text()) return WrongType(Shown(scalar), Expected());
+  if (scalar.Text().empty()) return Wrong("the name is empty", "give the name of a node");
+  const NodeIndex id = Intern(scalar.MutableText());
   if (id >= kMaxSnapshotNodes)
     return Wrong("too many nodes", fmt::format("name at most {}", kMaxSnapshotNodes));
   job_.workers.push_back(id);
   return true;
 }
 
-bool SnapshotReader::ReadFactor(const JsonScalar& scalar, std::size_t before) {
-  if (!scalar.number()) return WrongType(scalar.Show(), Expected());
-  if (!(scalar.real > 0))
-    return Wrong(fmt::format("{} is not above 0", scalar.Show()), "give a speed-up above 0");
-  if (before >= static_cast<std::size_t>(kMaxWorkers)) {
+bool SnapshotReader::ReadFactor(Value& scalar, std::size_t before) {
+  if (!scalar.number()) return WrongType(Shown(scalar), Expected());
+  if (!(scalar.Number() > 0))
+    return Wrong(fmt::format("{} is not above 0", Shown(scalar)), "give a speed-up above 0");
+  if (before >= kMaxWorkers) {
     return Wrong("too many sizes", fmt::format("name at most {}", kMaxWorkers));
   }
   return true;
 }
 
-bool SnapshotReader::ReadSpeedup(const JsonScalar& scalar) {
+bool SnapshotReader::ReadSpeedup(Value& scalar) {
   if (!ReadFactor(scalar, speedup_.size())) return false;
-  speedup_.emplace_back(size_, scalar.real);
+  speedup_.emplace_back(size_, scalar.Number());
   return true;
 }
 
-bool SnapshotReader::ReadSpan(const JsonScalar& scalar) {
+bool SnapshotReader::ReadSpan(Value& scalar) {
   if (!ReadFactor(scalar, spans_.size())) return false;
-  span_.speedup = scalar.real;
+  span_.speedup = scalar.Number();
   spans_.push_back(span_);
   return true;
 }
 
-int SnapshotReader::Intern(std::string& name) {
-  const auto [entry, added] = ids_.try_emplace(name, static_cast<int>(known_.size()));
+NodeIndex SnapshotReader::Intern(std::string& name) {
+  const auto [entry, added] = ids_.try_emplace(name, known_.end_index());
   if (added) known_.push_back({&entry->first, kNoNode});
   return entry->second;
 }
 
 bool SnapshotReader::EndJob() {
-  const auto given = [&](std::string_view name) { return (seen_ & JobFieldBit(name)) != 0; };
   for (const std::string_view required : {"name", "min", "max"}) {
-    if (!given(required)) {
+    if (!Given(required)) {
       return WrongJob(required, required == "name" ? "missing; give a name"
                                                    : "missing; give a whole number of workers of at least 1");
     }
@@ -618,8 +627,7 @@ bool SnapshotReader::EndJob() {
   if (job_.min > job_.max) {
     return WrongJob("min", fmt::format("{} is above max, {}; give min <= max", job_.min, job_.max));
   }
-  if (!given("num")) job_.num = job_.min;
-  if (!given("total_seconds")) job_.total_seconds = job_.remaining_seconds;
+  if (!Given("num")) job_.num = job_.min;
   if (job_.num < job_.min || job_.num > job_.max) {
     return WrongJob("num", fmt::format("{} is outside min {} to max {}; give min <= num <= max", job_.num,
                                        job_.min, job_.max));
@@ -628,17 +636,40 @@ bool SnapshotReader::EndJob() {
     return WrongJob("workers", fmt::format("{} workers are more than max, {}; raise max or leave some out",
                                            job_.held(), job_.max));
   }
-  if (given("sizes")) {
+  if (Given("sizes")) {
     if (!CheckSizes()) return false;
   }
-  if (given("speedup")) {
+  if (Given("speedup")) {
     if (!MakeCurve()) return false;
   } else {
     job_.curve = sizes_.empty() ? curves_.Linear(job_.min, job_.max) : curves_.Of(sizes_, {});
   }
+  FillInEstimate();
   snapshot_.jobs.push_back(std::move(job_));
   in_ = In::kJobs;
   return true;
+}
+
+// What a job does not say of itself is guessed.
+void SnapshotReader::FillInEstimate() {
+  if (!Given("guessed")) job_.guessed = !Given("remaining_seconds");
+  if (!job_.guessed) {
+    if (!Given("total_seconds")) job_.total_seconds = job_.remaining_seconds;
+    return;
+  }
+  if (!Given("speedup")) {
+    job_.curve = curves_.GuessedOver(job_.curve);
+    if (!Given("measured")) job_.measured = measured_pool_.Of({});
+  }
+  if (!Given("work_done")) job_.work_done = job_.running_seconds * GuessedSpeedup(job_.held());
+  const double remaining = job_.remaining_seconds;
+  const double total = job_.total_seconds;
+  GuessAnew(job_);
+  if (Given("remaining_seconds")) {
+    job_.remaining_seconds = remaining;
+    job_.total_seconds = job_.work_done + remaining;
+  }
+  if (Given("total_seconds")) job_.total_seconds = total;
 }
 
 bool SnapshotReader::CheckSizes() {
@@ -713,22 +744,23 @@ bool SnapshotReader::EndRoot() {
 }
 
 Result<Snapshot> SnapshotReader::Finish() && {
-  std::unordered_map<std::string_view, std::size_t> names;
+  std::unordered_map<std::string_view, JobIndex> names;
   names.reserve(snapshot_.jobs.size());
-  for (std::size_t i = 0; i < snapshot_.jobs.size(); ++i) {
+  for (const JobIndex i : snapshot_.jobs.indices()) {
     const auto [entry, added] = names.try_emplace(snapshot_.jobs[i].name, i);
     if (added) continue;
-    return Error{fmt::format("jobs[{}].name (job {}): jobs[{}] has this name too; names must be unique", i,
-                             QuotedBrief(snapshot_.jobs[i].name), entry->second)};
+    return Error{fmt::format("jobs[{}].name (job {}): jobs[{}] has this name too; names must be unique",
+                             static_cast<int>(i), QuotedBrief(snapshot_.jobs[i].name),
+                             static_cast<int>(entry->second))};
   }
   for (Known& known : known_) {
     if (known.node != kNoNode) continue;
-    known.node = static_cast<NodeIndex>(snapshot_.nodes.size());
+    known.node = snapshot_.nodes.end_index();
     snapshot_.nodes.push_back({*known.name, 0, NodeState::kLost});
   }
   for (Job& job : snapshot_.jobs) {
     for (NodeIndex& at : job.workers) {
-      if (at != kNoNode) at = known_[static_cast<std::size_t>(at)].node;
+      if (at != kNoNode) at = known_[at].node;
     }
   }
   return std::move(snapshot_);

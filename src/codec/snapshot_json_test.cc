@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "codec/allocation_json.h"
+#include "model/guess.h"
 
 namespace voda {
 namespace {
@@ -104,7 +105,7 @@ TEST(ParseSnapshot, ReadsNothingMeasured) {
 }
 
 TEST(ParseSnapshot, HasDefaults) {
-  const Snapshot snapshot = Parsed(WithJob(R"("min": 2, "max": 5.0)"));
+  const Snapshot snapshot = Parsed(WithJob(R"("min": 2, "max": 5.0, "remaining_seconds": 0)"));
   EXPECT_EQ(snapshot.now, 0);
   EXPECT_EQ(snapshot.nodes[0].state, NodeState::kReady);
   const Job& job = snapshot.jobs[0];
@@ -405,7 +406,7 @@ TEST(SnapshotToJson, RoundTrips) {
     const Snapshot second = Parsed(written);
     EXPECT_EQ(SnapshotToJson(second), written);
     ASSERT_EQ(second.jobs.size(), first.jobs.size());
-    for (std::size_t i = 0; i < first.jobs.size(); ++i) {
+    for (const JobIndex i : first.jobs.indices()) {
       EXPECT_EQ(second.jobs[i].workers, first.jobs[i].workers);
       EXPECT_EQ(second.jobs[i].last_change, first.jobs[i].last_change);
       const Curve& a = *first.jobs[i].curve;
@@ -456,7 +457,8 @@ TEST(SnapshotToJson, MendsWhatIsNotUtf8) {
 
 TEST(PlanToJson, HasJobsInNameOrder) {
   const Snapshot snapshot = Parsed(R"({"nodes": [{"name": "n0", "gpus": 2}], "jobs": [
-    {"name": "z", "min": 1, "max": 2, "workers": ["gone"]}, {"name": "b", "min": 1, "max": 1}]})");
+    {"name": "z", "min": 1, "max": 2, "workers": ["gone"], "remaining_seconds": 1},
+    {"name": "b", "min": 1, "max": 1, "remaining_seconds": 1}]})");
   Plan plan;
   plan.allocation.workers = {2, 0};
   plan.allocation.reasons = {{.code = ReasonCode::kRunsAtNum}, {.code = ReasonCode::kExternal}};
@@ -527,6 +529,40 @@ TEST(ParseAllocation, ReadsAndRefuses) {
     const auto answer = ParseAllocation(text);
     ASSERT_FALSE(answer) << text;
     EXPECT_EQ(answer.error().message.substr(0, want.size()), want);
+  }
+}
+
+TEST(SnapshotJson, AJobThatDoesNotSayWhatIsLeftIsGuessed) {
+  const Job job =
+      Parsed(WithJob(R"("min": 1, "max": 4, "running_seconds": 100, "workers": ["n0", "n0"])")).jobs[0];
+  EXPECT_TRUE(job.guessed);
+  EXPECT_DOUBLE_EQ(job.work_done, 100 * GuessedSpeedup(2));
+  EXPECT_DOUBLE_EQ(job.remaining_seconds, 3600);
+  EXPECT_DOUBLE_EQ(job.total_seconds, 3600 + job.work_done);
+  EXPECT_DOUBLE_EQ(job.curve->speedup(3), GuessedSpeedup(4));
+  ASSERT_TRUE(job.measured);
+  EXPECT_TRUE(job.measured->empty());
+  EXPECT_FALSE(Parsed(WithJob(R"("min": 1, "max": 4, "remaining_seconds": 0)")).jobs[0].guessed);
+  EXPECT_FALSE(Parsed(WithJob(R"("min": 1, "max": 4, "guessed": false)")).jobs[0].guessed);
+}
+
+TEST(SnapshotJson, WhatIsSaidOfAGuessedJobHolds) {
+  const Job told =
+      Parsed(WithJob(R"("min": 1, "max": 2, "guessed": true, "work_done": 9000, "remaining_seconds": 5,
+      "speedup": {"1": 1, "2": 1.5})"))
+          .jobs[0];
+  EXPECT_DOUBLE_EQ(told.remaining_seconds, 5);
+  EXPECT_DOUBLE_EQ(told.total_seconds, 9005);
+  EXPECT_DOUBLE_EQ(told.curve->speedup(1), 1.5);
+  EXPECT_EQ(told.measured, nullptr) << "a told speed-up is believed";
+  const Job guessed = Parsed(WithJob(R"("min": 1, "max": 2, "work_done": 9000)")).jobs[0];
+  EXPECT_DOUBLE_EQ(guessed.remaining_seconds, 9000);
+  for (const char* fields :
+       {R"("min": 1, "max": 4)", R"("min": 1, "max": 4, "sizes": [1, 2, 4], "work_done": 7)",
+        R"("min": 1, "max": 2, "guessed": true, "speedup": {"1": 1, "2": 2}, "measured": null)"}) {
+    const std::string json = SnapshotToJson(Parsed(WithJob(fields)));
+    EXPECT_EQ(SnapshotToJson(Parsed(json)), json) << fields;
+    EXPECT_NE(json.find("\"guessed\": true"), std::string::npos) << json;
   }
 }
 

@@ -2,12 +2,11 @@
 // the memory.
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 #include <vector>
 
-#include "codec/json.h"
 #include "codec/snapshot_fields.h"
 #include "codec/snapshot_json.h"
+#include "document/json_text.h"
 
 namespace voda {
 
@@ -61,10 +60,14 @@ void AppendSpeedup(std::string& out, const Curve& curve) {
   out += '}';
 }
 
-void AppendMeasured(std::string& out, const std::vector<int>& sizes) {
+void AppendMeasured(std::string& out, const std::vector<int>* sizes) {
+  if (sizes == nullptr) {
+    out += "null";
+    return;
+  }
   out += '[';
   bool first = true;
-  for (const int size : sizes) {
+  for (const int size : *sizes) {
     AppendSeparator(out, first, ", ");
     out += std::to_string(size);
   }
@@ -88,15 +91,19 @@ bool Omitted(const JobField& field, const Job& job) {
     case FieldKind::kSizes:
       return curve.count() == curve.max() - curve.min() + 1;
     case FieldKind::kSpeedup:
-      return curve.linear();
+      return job.guessed ? curve.guessed() : curve.linear();
     case FieldKind::kMaybeTime:
       return !std::isfinite(job.*field.real);
     case FieldKind::kTotal:
-      return job.total_seconds == job.remaining_seconds;
+      return !job.guessed && job.total_seconds == job.remaining_seconds;
+    case FieldKind::kWorkDone:
+      return !job.guessed;
+    case FieldKind::kFlag:
+      return field.flag == &Job::guessed && !job.guessed;
     case FieldKind::kSeconds:
       return field.real == &Job::stall_left && job.stall_left == 0;
     case FieldKind::kMeasured:
-      return job.measured == nullptr;
+      return job.measured == nullptr && !(job.guessed && curve.guessed());
     case FieldKind::kSpans:
       return job.spans == nullptr || job.spans->empty();
     default:
@@ -115,13 +122,14 @@ void AppendJobField(std::string& out, const Snapshot& snapshot, const JobField& 
     case FieldKind::kMaybeTime:
     case FieldKind::kSeconds:
     case FieldKind::kTotal:
+    case FieldKind::kWorkDone:
       return AppendNumber(out, job.*field.real);
     case FieldKind::kFirstStart:
       if (job.first_start) return AppendNumber(out, *job.first_start);
       out += "null";
       return;
     case FieldKind::kFlag:
-      out += job.preemptible ? "true" : "false";
+      out += job.*field.flag ? "true" : "false";
       return;
     case FieldKind::kSizes:
       return AppendSizes(out, *job.curve);
@@ -130,7 +138,7 @@ void AppendJobField(std::string& out, const Snapshot& snapshot, const JobField& 
     case FieldKind::kSpeedup:
       return AppendSpeedup(out, *job.curve);
     case FieldKind::kMeasured:
-      return AppendMeasured(out, *job.measured);
+      return AppendMeasured(out, job.measured.get());
     case FieldKind::kSpans:
       return AppendSpans(out, *job.spans);
   }
@@ -148,6 +156,18 @@ void AppendJob(std::string& out, const Snapshot& snapshot, const Job& job) {
     AppendJobField(out, snapshot, field, job);
   }
   out += '}';
+}
+
+void AppendNumbers(std::string& out, const Reason& reason) {
+  bool first = true;
+  EachNumber(reason, [&](std::string_view name, double number) {
+    out += first ? ", \"numbers\": {" : ", ";
+    first = false;
+    AppendQuoted(out, name);
+    out += ": ";
+    AppendNumber(out, number);
+  });
+  if (!first) out += '}';
 }
 
 std::vector<JobIndex> ByName(const Snapshot& snapshot, std::vector<JobIndex> jobs) {
@@ -201,9 +221,8 @@ std::string SnapshotToJson(const Snapshot& snapshot) {
 
 std::string PlanToJson(std::string_view algorithm, const Snapshot& snapshot, const Plan& plan) {
   const Allocation& allocation = plan.allocation;
-  std::vector<JobIndex> jobs(snapshot.jobs.size());
-  std::iota(jobs.begin(), jobs.end(), 0);
-  jobs = ByName(snapshot, std::move(jobs));
+  const auto every = snapshot.jobs.indices();
+  const std::vector<JobIndex> jobs = ByName(snapshot, {every.begin(), every.end()});
   std::vector<Migration> migrations = plan.placement.migrations;
   std::sort(migrations.begin(), migrations.end(), [&](const Migration& a, const Migration& b) {
     return a.job != b.job ? snapshot.job(a.job).name < snapshot.job(b.job).name : a.worker < b.worker;
@@ -215,7 +234,7 @@ std::string PlanToJson(std::string_view algorithm, const Snapshot& snapshot, con
     AppendQuoted(out, snapshot.job(job).name);
     out += ": ";
   };
-  const auto workers = [&](JobIndex job) { return allocation.workers[static_cast<std::size_t>(job)]; };
+  const auto workers = [&](JobIndex job) { return allocation.workers[job]; };
   AppendLines(out, "allocation", '{', '}', jobs, [&](JobIndex job) {
     key(job);
     out += std::to_string(workers(job));
@@ -236,12 +255,18 @@ std::string PlanToJson(std::string_view algorithm, const Snapshot& snapshot, con
   AppendLines(out, "promotions", '[', ']', ByName(snapshot, allocation.promoted),
               [&](JobIndex job) { AppendQuoted(out, snapshot.job(job).name); });
   AppendLines(out, "reasons", '{', '}', jobs, [&](JobIndex job) {
-    const Reason& reason = allocation.reasons[static_cast<std::size_t>(job)];
+    const Reason& reason = allocation.reasons[job];
     key(job);
     out += "{\"code\": ";
     AppendQuoted(out, Name(reason.code));
     out += ", \"text\": ";
     AppendQuoted(out, Describe(reason, snapshot, job, workers(job)));
+    if (reason.ceiling != Ceiling::kNone) {
+      out += ", \"ceiling\": ";
+      AppendQuoted(out, Name(reason.ceiling));
+    }
+    if (snapshot.job(job).guessed) out += ", \"guessed\": true";
+    AppendNumbers(out, reason);
     out += '}';
   });
   if (std::isfinite(allocation.wake_at)) {

@@ -30,11 +30,11 @@ constexpr PlacementMode kModes[] = {PlacementMode::kStable, PlacementMode::kCost
 // What of a plan is wrong; empty when nothing is.
 std::string Broken(const Snapshot& snapshot, const Plan& plan) {
   if (!Valid(snapshot, plan.allocation)) return "allocation not valid";
-  std::vector<int> used(snapshot.nodes.size(), 0);
-  for (JobIndex i = 0; i < static_cast<JobIndex>(snapshot.jobs.size()); ++i) {
+  PerNode<int> used(snapshot.nodes.size(), 0);
+  for (const JobIndex i : snapshot.jobs.indices()) {
     const Job& job = snapshot.job(i);
     const auto seats = plan.placement.workers(i);
-    if (static_cast<int>(seats.size()) != plan.allocation.workers[static_cast<std::size_t>(i)]) {
+    if (static_cast<int>(seats.size()) != plan.allocation.workers[i]) {
       return job.name + " is not placed as allocated";
     }
     for (std::size_t worker = 0; worker < seats.size(); ++worker) {
@@ -43,10 +43,10 @@ std::string Broken(const Snapshot& snapshot, const Plan& plan) {
       if (state == NodeState::kLost) return job.name + " sits on a lost node";
       const bool stays = worker < job.workers.size() && job.workers[worker] == seats[worker];
       if (state == NodeState::kCordoned && !stays) return job.name + " is new on a cordoned node";
-      used[static_cast<std::size_t>(seats[worker])] += job.gpus_per_worker;
+      used[seats[worker]] += job.gpus_per_worker;
     }
   }
-  for (std::size_t n = 0; n < used.size(); ++n) {
+  for (const NodeIndex n : used.indices()) {
     if (used[n] > snapshot.nodes[n].gpus) return snapshot.nodes[n].name + " is over-filled";
   }
   return "";
@@ -212,14 +212,14 @@ TEST(Decide, WhatSitsAlreadyIsNotMadeToGiveWay) {
       struct Keep final : Policy {
         Allocation Allocate(const Snapshot& now) const override {
           Allocation answer;
-          for (std::size_t i = 0; i < now.jobs.size(); ++i) {
+          for (const JobIndex i : now.jobs.indices()) {
             const auto& workers = now.jobs[i].workers;
             const bool whole = std::none_of(workers.begin(), workers.end(), [&](NodeIndex at) {
               return now.node(at).state == NodeState::kLost;
             });
             answer.workers.push_back(whole ? now.jobs[i].held() : 0);
             answer.reasons.emplace_back();
-            answer.order.push_back(static_cast<JobIndex>(i));
+            answer.order.push_back(i);
           }
           return answer;
         }
@@ -227,7 +227,7 @@ TEST(Decide, WhatSitsAlreadyIsNotMadeToGiveWay) {
       const Keep keep;
       const Allocation before = keep.Allocate(snapshot);
       const Plan plan = Decide(snapshot, keep, mode);
-      for (std::size_t i = 0; i < snapshot.jobs.size(); ++i) {
+      for (const JobIndex i : snapshot.jobs.indices()) {
         RC_ASSERT(plan.allocation.workers[i] >= before.workers[i]);
       }
     });
@@ -236,9 +236,9 @@ TEST(Decide, WhatSitsAlreadyIsNotMadeToGiveWay) {
 
 // The world once a plan has been carried out.
 Snapshot Reached(Snapshot snapshot, const Plan& plan) {
-  for (JobIndex i = 0; i < static_cast<JobIndex>(snapshot.jobs.size()); ++i) {
+  for (const JobIndex i : snapshot.jobs.indices()) {
     const auto seats = plan.placement.workers(i);
-    snapshot.jobs[static_cast<std::size_t>(i)].workers.assign(seats.begin(), seats.end());
+    snapshot.jobs[i].workers.assign(seats.begin(), seats.end());
   }
   return snapshot;
 }
@@ -288,7 +288,7 @@ TEST_P(DecideAll, EverythingReportedIsPlaced) {
       const Allocation wanted = policy->Allocate(snapshot);
       const Plan plan = Decide(snapshot, *policy, mode);
       RC_ASSERT(Broken(snapshot, plan) == "");
-      for (std::size_t i = 0; i < snapshot.jobs.size(); ++i) {
+      for (const JobIndex i : snapshot.jobs.indices()) {
         const ReasonCode code = plan.allocation.reasons[i].code;
         RC_ASSERT((code == ReasonCode::kGaveWay) == (plan.allocation.workers[i] < wanted.workers[i]));
         RC_ASSERT((code == ReasonCode::kSeatedLate) == (plan.allocation.workers[i] > wanted.workers[i]));
@@ -307,7 +307,7 @@ TEST_P(DecideAll, TheOrderOfTheSnapshotDoesNotMatter) {
       const Plan a = Decide(snapshot, *policy, mode);
       const Plan b = Decide(other, *policy, mode);
       RC_ASSERT(SizesByName(snapshot, a.allocation) == SizesByName(other, b.allocation));
-      for (JobIndex i = 0; i < static_cast<JobIndex>(snapshot.jobs.size()); ++i) {
+      for (const JobIndex i : snapshot.jobs.indices()) {
         const JobIndex j = testing::IndexOf(other, snapshot.job(i).name);
         const auto here = a.placement.workers(i);
         const auto there = b.placement.workers(j);
@@ -315,8 +315,7 @@ TEST_P(DecideAll, TheOrderOfTheSnapshotDoesNotMatter) {
         for (std::size_t worker = 0; worker < here.size(); ++worker) {
           RC_ASSERT(snapshot.node(here[worker]).name == other.node(there[worker]).name);
         }
-        RC_ASSERT(a.allocation.reasons[static_cast<std::size_t>(i)].code ==
-                  b.allocation.reasons[static_cast<std::size_t>(j)].code);
+        RC_ASSERT(a.allocation.reasons[i].code == b.allocation.reasons[j].code);
       }
     });
   }
@@ -332,14 +331,14 @@ TEST_P(DecideAll, AWaitingMinimumDoesNotFitIntoWhatIsFree) {
     Check([&] {
       const Snapshot snapshot = *ArbitrarySnapshot({.cordoned_nodes = false});
       const Plan plan = Decide(snapshot, *policy, mode);
-      std::vector<int> free;
+      PerNode<int> free;
       for (const Node& node : snapshot.nodes) free.push_back(node.state == NodeState::kReady ? node.gpus : 0);
-      for (JobIndex i = 0; i < static_cast<JobIndex>(snapshot.jobs.size()); ++i) {
+      for (const JobIndex i : snapshot.jobs.indices()) {
         for (const NodeIndex at : plan.placement.workers(i)) {
-          free[static_cast<std::size_t>(at)] -= snapshot.job(i).gpus_per_worker;
+          free[at] -= snapshot.job(i).gpus_per_worker;
         }
       }
-      for (std::size_t i = 0; i < snapshot.jobs.size(); ++i) {
+      for (const JobIndex i : snapshot.jobs.indices()) {
         if (plan.allocation.workers[i] > 0 || !snapshot.jobs[i].workers.empty()) continue;
         const Job& job = snapshot.jobs[i];
         int seats = 0;

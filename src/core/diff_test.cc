@@ -12,7 +12,7 @@ using testing::JobBuilder;
 
 // Sets what a job should hold, as a round does.
 void Want(CoreHarness& core, const std::string& job, std::vector<NodeIndex> seats) {
-  core.state.active[static_cast<std::size_t>(FindJob(core.state, job))].desired = std::move(seats);
+  core.state.active[FindJob(core.state, job)].desired = std::move(seats);
   core.state.undispatched = true;
   core.state.dirty = false;
 }
@@ -35,7 +35,7 @@ TEST(Diff, AReachedPlanGivesNothing) {
   }
 }
 
-// C3, S7: after a restart the jobs that run already are left alone and those that wait are started.
+// After a restart the jobs that run already are left alone, and those that wait are started.
 TEST(Diff, ARestartTouchesNothingThatRunsAndStartsWhatWaits) {
   CoreHarness core;
   core.Nodes(2, 4);
@@ -48,7 +48,7 @@ TEST(Diff, ARestartTouchesNothingThatRunsAndStartsWhatWaits) {
   EXPECT_EQ(actions[0].kind, ActionKind::kStart);
 }
 
-TEST(Diff, ShrinkIsConfirmedBeforeItsGpusAreGivenOn) {  // C13
+TEST(Diff, ShrinkIsConfirmedBeforeItsGpusAreGivenOn) {
   CoreHarness core;
   core.Nodes(1, 4).Arrive(JobBuilder("a").Sizes(1, 1, 4), {"n0", "n0", "n0", "n0"});
   core.Arrive(JobBuilder("b").Sizes(2, 2, 2).Submit(1));
@@ -127,7 +127,7 @@ TEST(Diff, ARingOfManyIsOpenedToo) {
   const int ring = 6;
   core.Nodes(ring, 1);
   for (int i = 0; i < ring; ++i) core.Arrive(JobBuilder("j" + std::to_string(i)), {"n" + std::to_string(i)});
-  for (int i = 0; i < ring; ++i) Want(core, "j" + std::to_string(i), {(i + 1) % ring});
+  for (int i = 0; i < ring; ++i) Want(core, "j" + std::to_string(i), {NodeIndex((i + 1) % ring)});
   for (int i = 0; i < 20; ++i) {
     core.Send();
     core.DoneAll();
@@ -151,7 +151,7 @@ TEST(Diff, WorkersWithinOneJobMaySwap) {
   EXPECT_EQ(core.On("a"), (std::vector<std::string>{"n1", "n0"}));
 }
 
-TEST(Diff, AFailedStartIsTriedAgainLaterEachTime) {  // C4
+TEST(Diff, AFailedStartIsTriedAgainLaterEachTime) {
   CoreHarness core;
   core.Nodes(1, 1).Arrive(JobBuilder("a"));
   core.Advance();

@@ -36,42 +36,39 @@ Demand DemandOf(const Snapshot& snapshot, const Job& job, const Guards& guards) 
 }
 
 // The snapshot without the fixed jobs and the GPUs under them.
-Snapshot Rest(const Snapshot& snapshot, const std::vector<int>& fixed, std::vector<JobIndex>& index) {
+Snapshot Rest(const Snapshot& snapshot, const PerJob<int>& fixed, PerJob<JobIndex>& index) {
   Snapshot rest{.now = snapshot.now, .nodes = snapshot.nodes, .jobs = {}};
   index.clear();
-  for (JobIndex i = 0; i < static_cast<JobIndex>(snapshot.jobs.size()); ++i) {
+  for (const JobIndex i : snapshot.jobs.indices()) {
     const Job& job = snapshot.job(i);
-    const int workers = fixed[static_cast<std::size_t>(i)];
+    const int workers = fixed[i];
     if (workers == 0) {
       rest.jobs.push_back(job);
       index.push_back(i);
       continue;
     }
-    for (int worker = 0; worker < workers; ++worker) {
-      rest.nodes[static_cast<std::size_t>(job.workers[static_cast<std::size_t>(worker)])].gpus -=
-          job.gpus_per_worker;
-    }
+    for (int worker = 0; worker < workers; ++worker)
+      rest.nodes[job.workers[worker]].gpus -= job.gpus_per_worker;
   }
   return rest;
 }
 
 // Fixes a job at a size if the nodes it sits on can carry that beside what is fixed already.
-bool Fix(const Snapshot& snapshot, JobIndex index, int workers, std::vector<int>& fixed,
-         std::vector<int>& used) {
+bool Fix(const Snapshot& snapshot, JobIndex index, int workers, PerJob<int>& fixed, PerNode<int>& used) {
   const Job& job = snapshot.job(index);
-  const auto seats = std::min<std::size_t>(static_cast<std::size_t>(workers), job.workers.size());
+  const auto seats = std::min<std::size_t>(workers, job.workers.size());
   bool fits = true;
   for (std::size_t worker = 0; worker < seats; ++worker) {
-    const auto node = static_cast<std::size_t>(job.workers[worker]);
+    const NodeIndex node = job.workers[worker];
     used[node] += job.gpus_per_worker;
     fits = fits && used[node] <= snapshot.nodes[node].gpus;
   }
   if (fits) {
-    fixed[static_cast<std::size_t>(index)] = workers;
+    fixed[index] = workers;
     return true;
   }
   for (std::size_t worker = 0; worker < seats; ++worker) {
-    used[static_cast<std::size_t>(job.workers[worker])] -= job.gpus_per_worker;
+    used[job.workers[worker]] -= job.gpus_per_worker;
   }
   return false;
 }
@@ -79,11 +76,11 @@ bool Fix(const Snapshot& snapshot, JobIndex index, int workers, std::vector<int>
 }  // namespace
 
 Allocation GuardedPolicy::Allocate(const Snapshot& snapshot) const {
-  std::vector<Demand> demands(snapshot.jobs.size());
+  PerJob<Demand> demands(snapshot.jobs.size());
   std::vector<JobIndex> guarded;  // those with a demand, by priority, then (submit time, name)
-  for (JobIndex i = 0; i < static_cast<JobIndex>(snapshot.jobs.size()); ++i) {
-    demands[static_cast<std::size_t>(i)] = DemandOf(snapshot, snapshot.job(i), guards_);
-    if (demands[static_cast<std::size_t>(i)].floor > 0) guarded.push_back(i);
+  for (const JobIndex i : snapshot.jobs.indices()) {
+    demands[i] = DemandOf(snapshot, snapshot.job(i), guards_);
+    if (demands[i].floor > 0) guarded.push_back(i);
   }
   if (guarded.empty()) return policy_.Allocate(snapshot);
   std::sort(guarded.begin(), guarded.end(), [&](JobIndex a, JobIndex b) {
@@ -92,19 +89,19 @@ Allocation GuardedPolicy::Allocate(const Snapshot& snapshot) const {
     return left.priority != right.priority ? left.priority > right.priority : Earlier(left, right);
   });
 
-  std::vector<int> fixed(snapshot.jobs.size(), 0);
-  std::vector<int> used(snapshot.nodes.size(), 0);
+  PerJob<int> fixed(snapshot.jobs.size(), 0);
+  PerNode<int> used(snapshot.nodes.size(), 0);
   for (const JobIndex i : guarded) {
-    Demand& demand = demands[static_cast<std::size_t>(i)];
+    Demand& demand = demands[i];
     if (demand.exact && !Fix(snapshot, i, demand.floor, fixed, used)) demand.floor = 0;
   }
   while (true) {
-    std::vector<JobIndex> index;
+    PerJob<JobIndex> index;  // of the rest -> of the snapshot
     const Snapshot rest = Rest(snapshot, fixed, index);
     Allocation inner = policy_.Allocate(rest);
     bool broken = false;
-    for (std::size_t k = 0; k < index.size(); ++k) {
-      Demand& demand = demands[static_cast<std::size_t>(index[k])];
+    for (const JobIndex k : index.indices()) {
+      Demand& demand = demands[index[k]];
       if (inner.workers[k] >= demand.floor) continue;
       broken = true;
       if (!Fix(snapshot, index[k], demand.floor, fixed, used)) demand.floor = 0;  // its node shrank: mend it
@@ -115,30 +112,32 @@ Allocation GuardedPolicy::Allocate(const Snapshot& snapshot) const {
     answer.workers = fixed;
     answer.reasons.assign(snapshot.jobs.size(), Reason{.code = ReasonCode::kGuarded});
     answer.floor.assign(snapshot.jobs.size(), 0);
+    if (!inner.most.empty()) answer.most = fixed;
     answer.entry = inner.entry;
     answer.wake_at = inner.wake_at;
     answer.note = std::move(inner.note);
     // Guarded jobs first: they are the last to give way when seats are short.
     for (const JobIndex i : guarded) {
-      const Demand& demand = demands[static_cast<std::size_t>(i)];
+      const Demand& demand = demands[i];
       if (demand.floor == 0) continue;
       answer.order.push_back(i);
-      answer.floor[static_cast<std::size_t>(i)] = demand.floor;
+      answer.floor[i] = demand.floor;
       answer.wake_at = std::min(answer.wake_at, demand.until);
     }
-    for (std::size_t k = 0; k < index.size(); ++k) {
-      const auto at = static_cast<std::size_t>(index[k]);
+    for (const JobIndex k : index.indices()) {
+      const JobIndex at = index[k];
       answer.workers[at] = inner.workers[k];
+      if (!inner.most.empty()) answer.most[at] = inner.most[k];
       answer.reasons[at] = inner.reasons[k];
       if (answer.reasons[at].ahead != kNoJob) {
-        answer.reasons[at].ahead = index[static_cast<std::size_t>(answer.reasons[at].ahead)];
+        answer.reasons[at].ahead = index[answer.reasons[at].ahead];
       }
     }
     for (const JobIndex k : inner.order) {
-      const JobIndex i = index[static_cast<std::size_t>(k)];
-      if (demands[static_cast<std::size_t>(i)].floor == 0) answer.order.push_back(i);
+      const JobIndex i = index[k];
+      if (demands[i].floor == 0) answer.order.push_back(i);
     }
-    for (const JobIndex k : inner.promoted) answer.promoted.push_back(index[static_cast<std::size_t>(k)]);
+    for (const JobIndex k : inner.promoted) answer.promoted.push_back(index[k]);
     return answer;
   }
 }

@@ -20,6 +20,9 @@ class GuardedPolicy final : public Policy {
  public:
   GuardedPolicy(const Policy& policy, Guards guards) : policy_(policy), guards_(guards) {}
   Allocation Allocate(const Snapshot& snapshot) const override;
+  void ExplainIdle(const Snapshot& snapshot, int idle, Allocation& allocation) const override {
+    policy_.ExplainIdle(snapshot, idle, allocation);
+  }
 
  private:
   const Policy& policy_;

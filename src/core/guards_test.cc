@@ -22,7 +22,7 @@ using testing::SizesByName;
 using testing::SnapshotBuilder;
 
 int Workers(const Snapshot& snapshot, const Allocation& allocation, const std::string& job) {
-  return allocation.workers[static_cast<std::size_t>(testing::IndexOf(snapshot, job))];
+  return allocation.workers[testing::IndexOf(snapshot, job)];
 }
 
 // One GPU; b is first in the order, a runs.
@@ -132,10 +132,12 @@ TEST(Guards, WhoeverIsGuardedKeepsASeatHoweverOthersAreSeated) {
                               .Add(JobBuilder("l").GpusPerWorker(4).On({"q0"}))
                               .Add(JobBuilder("q").GpusPerWorker(2).On({"q3"}))
                               .Build();
-      for (std::size_t i = 0; i < 4; ++i) snapshot.jobs[i].preemptible = (guarded_jobs >> i & 1) == 0;
+      for (const JobIndex i : snapshot.jobs.indices()) {
+        snapshot.jobs[i].preemptible = (guarded_jobs >> static_cast<int>(i) & 1) == 0;
+      }
       const auto policy = PolicyNamed("FIFO");
       const Plan plan = Decide(snapshot, GuardedPolicy(*policy, {}), mode);
-      for (std::size_t i = 0; i < 4; ++i) {
+      for (const JobIndex i : snapshot.jobs.indices()) {
         if (snapshot.jobs[i].preemptible) continue;
         EXPECT_GE(plan.allocation.workers[i], snapshot.jobs[i].min)
             << snapshot.jobs[i].name << " " << Name(mode) << " guarded " << guarded_jobs;
@@ -195,7 +197,7 @@ TEST_P(GuardedPolicies, GuardedJobsKeepWhatTheyMust) {
     const GuardedPolicy guarded(*policy, guards);
     const Allocation allocation = guarded.Allocate(snapshot);
     RC_ASSERT(Valid(snapshot, allocation));
-    for (std::size_t i = 0; i < snapshot.jobs.size(); ++i) {
+    for (const JobIndex i : snapshot.jobs.indices()) {
       const Demanded demanded = DemandedOf(snapshot, snapshot.jobs[i], guards);
       RC_ASSERT(allocation.workers[i] >= demanded.at_least);
       if (demanded.exactly) RC_ASSERT(allocation.workers[i] == demanded.at_least);
@@ -215,7 +217,7 @@ TEST_P(GuardedPolicies, GuardedJobsDoNotGiveWay) {
       const auto [snapshot, guards] = RandomCase(*ArbitrarySnapshot({.max_jobs = 8, .max_nodes = 4}), rng);
       const GuardedPolicy guarded(*policy, guards);
       const Plan plan = Decide(snapshot, guarded, mode);
-      for (std::size_t i = 0; i < snapshot.jobs.size(); ++i) {
+      for (const JobIndex i : snapshot.jobs.indices()) {
         const Demanded demanded = DemandedOf(snapshot, snapshot.jobs[i], guards);
         RC_ASSERT(plan.allocation.workers[i] >= demanded.at_least);
         if (demanded.exactly) RC_ASSERT(plan.allocation.workers[i] == demanded.at_least);
@@ -244,8 +246,7 @@ TEST_P(GuardedPolicies, OffTheyChangeNothing) {
     RC_ASSERT(bare.order == off.order);
     RC_ASSERT(bare.promoted == off.promoted);
     RC_ASSERT(bare.wake_at == off.wake_at);
-    for (std::size_t i = 0; i < bare.reasons.size(); ++i)
-      RC_ASSERT(bare.reasons[i].code == off.reasons[i].code);
+    for (const JobIndex i : bare.reasons.indices()) RC_ASSERT(bare.reasons[i].code == off.reasons[i].code);
   });
 }
 

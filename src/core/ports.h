@@ -1,12 +1,9 @@
-// Ports: what the core needs from the outside. Adapters implement them; the core knows no adapter. The clock
-// is not one of them: `now` is an argument of everything that depends on it, wall time live and virtual time
+// Port: what the core needs from the outside. Adapters implement it; the core knows no adapter. The clock is
+// not a port: `now` is an argument of everything that depends on it, wall time live and virtual time
 // simulated.
 #pragma once
 
-#include <vector>
-
 #include "model/action.h"
-#include "model/event.h"
 #include "model/node.h"
 
 namespace voda {
@@ -18,14 +15,7 @@ class Cluster {
   // Must not call back. Positions of nodes hold during the call only. The outcome comes as ActionDone,
   // ActionFailed or ActionTimedOut with the action's id; carrying an action out twice must equal carrying it
   // out once.
-  virtual void Execute(const Action& action, const std::vector<Node>& nodes) = 0;
-};
-
-// Remembers what happened: replaying any prefix of the journal gives the state of that moment.
-class Store {
- public:
-  virtual ~Store() = default;
-  virtual void Append(const Event& event, double now) = 0;
+  virtual void Execute(const Action& action, const PerNode<Node>& nodes) = 0;
 };
 
 }  // namespace voda

@@ -14,12 +14,12 @@ class Reducer {
  public:
   Reducer(State& state, double now) : state_(state), now_(now) {}
 
+  std::vector<EndedJob> TakeEnded() { return std::move(ended_); }
+
   void operator()(const JobArrived& event) {
-    if (event.anew) state_.ended_status.erase(event.job.name);
-    if (FindJob(state_, event.job.name) != kNoJob || state_.ended_status.contains(event.job.name))
-      return Ignore();
+    if (FindJob(state_, event.job.name) != kNoJob) return Ignore();
     const auto id = static_cast<std::uint32_t>(state_.slot_of.size());
-    state_.slot_of.push_back(static_cast<JobIndex>(state_.active.size()));
+    state_.slot_of.push_back(state_.active.end_index());
     state_.job_ids.emplace(event.job.name, id);
     Job job = event.job;
     job.workers.clear();
@@ -28,27 +28,37 @@ class Reducer {
     active.id = id;
     active.category = event.category;
     active.status = job.workers.empty() ? JobStatus::kWaiting : JobStatus::kRunning;
+    active.observed = job.workers;
     active.desired = job.workers;
     active.accrued_at = now_;
     active.waited = event.waited;
     active.ran = event.ran;
     active.gpu_seconds = event.gpu_seconds;
+    active.starts = event.starts;
+    active.claimed = ClaimAtArrival(job);
+    job.workers = Claimed(active);
     state_.world.jobs.push_back(std::move(job));
     state_.active.push_back(std::move(active));
     Dirty(event);
   }
 
-  void operator()(const JobCompleted& event) { End(event.job, JobStatus::kCompleted, {}, event); }
-  void operator()(const JobFailed& event) { End(event.job, JobStatus::kFailed, event.message, event); }
+  void operator()(const JobCompleted& event) {
+    exit_code_ = 0;
+    End(event.job, JobStatus::kCompleted, {}, event.ran, event);
+  }
+  void operator()(const JobFailed& event) {
+    exit_code_ = event.exit_code;
+    End(event.job, JobStatus::kFailed, event.message, event.ran, event);
+  }
 
   void operator()(const JobDeleted& event) {
     const JobIndex index = FindJob(state_, event.job);
     if (index == kNoJob) return Ignore();
     ActiveJob& active = Active(index);
-    if (Observed(index).workers.empty() && !active.in_flight)
-      return End(event.job, JobStatus::kCanceled, {}, event);
+    if (active.observed.empty() && !active.in_flight)
+      return End(event.job, JobStatus::kCanceled, {}, 0, event);
     // Its workers must be stopped first; it ends when that is confirmed.
-    Observed(index).aside = Aside::kEnding;
+    Seen(index).aside = Aside::kEnding;
     active.ending = JobStatus::kCanceled;
     active.retry_at = now_;
     StopNow(index);
@@ -61,13 +71,11 @@ class Reducer {
   void operator()(const JobChanged& event) {
     const JobIndex index = FindJob(state_, event.job);
     if (index == kNoJob) return Ignore();
-    Job& job = Observed(index);
+    Job& job = Seen(index);
     if (event.priority) job.priority = *event.priority;
-    if (event.limits) {
-      job.min = event.limits->min;
-      job.num = event.limits->num;
-      job.max = event.limits->max;
-      job.curve = event.limits->curve;
+    if (event.sizes) {
+      job.SetLimits(event.sizes->limits);
+      job.curve = event.sizes->curve;
     }
     Dirty(event);
   }
@@ -75,10 +83,10 @@ class Reducer {
   void operator()(const NodeAdded& event) {
     const auto known = state_.node_index.find(event.node.name);
     if (known == state_.node_index.end()) {
-      state_.node_index.emplace(event.node.name, static_cast<NodeIndex>(state_.world.nodes.size()));
+      state_.node_index.emplace(event.node.name, state_.world.nodes.end_index());
       state_.world.nodes.push_back(event.node);
     } else {
-      state_.world.nodes[static_cast<std::size_t>(known->second)] = event.node;
+      state_.world.nodes[known->second] = event.node;
     }
     state_.removed.erase(event.node.name);
     Dirty(event);
@@ -108,7 +116,7 @@ class Reducer {
         Ignore();
         continue;
       }
-      Job& job = Observed(index);
+      Job& job = Seen(index);
       // A curve over other sizes is out of date: the job's limits changed meanwhile.
       if (entry.curve && entry.curve->SameSizes(*job.curve)) {
         job.curve = entry.curve;
@@ -120,9 +128,13 @@ class Reducer {
         job.rescale_cost = entry.costs->rescale;
         job.migration_cost = entry.costs->migration;
       }
-      if (entry.remaining_seconds && std::isfinite(*entry.remaining_seconds)) {
-        job.remaining_seconds = std::max(0.0, *entry.remaining_seconds);
-      }
+      if (entry.reported) job.guessed = false;
+      if (entry.finished) job.finished = entry.finished;
+      const auto take = [](double& seconds, std::optional<double> told) {
+        if (told && std::isfinite(*told)) seconds = std::max(0.0, *told);
+      };
+      take(job.remaining_seconds, entry.remaining_seconds);
+      take(job.total_seconds, entry.total_seconds);
     }
   }
 
@@ -131,11 +143,16 @@ class Reducer {
     if (index == kNoJob) return Ignore();
     std::vector<NodeIndex> workers;
     for (const std::string& node : event.nodes) workers.push_back(NodeNamed(node));
+    ActiveJob& active = Active(index);
+    if (!active.in_flight && active.failures == 0) active.claimed = std::min(active.claimed, workers.size());
+    // What others gave it is taken back at once: nothing has to be decided.
+    if (workers.size() > active.claimed) state_.undispatched = true;
     SetWorkers(index, std::move(workers));
     Dirty(event);
-    if (!Observed(index).workers.empty() && Observed(index).aside == Aside::kBackingOff) {
-      Observed(index).aside = Aside::kNo;  // it was started after all
+    if (!Active(index).observed.empty() && Seen(index).aside == Aside::kBackingOff) {
+      Seen(index).aside = Aside::kNo;  // it was started after all
       Active(index).failures = 0;
+      Active(index).failure.clear();
     }
     EndIfStopped(index);
   }
@@ -144,22 +161,27 @@ class Reducer {
     const JobIndex index = TakeInFlight(event.id);
     if (index == kNoJob) return Ignore();
     Active(index).failures = 0;
+    Active(index).failure.clear();
+    Active(index).claimed = finished_.workers.size();
     SetWorkers(index, std::move(finished_.workers));
     state_.undispatched = true;
     EndIfStopped(index);
   }
 
-  void operator()(const ActionFailed& event) { Failed(event.id, event); }
-  void operator()(const ActionTimedOut& event) { Failed(event.id, event); }
+  void operator()(const ActionFailed& event) {
+    Failed(event.id, event.message, event, event.ran, event.no_room);
+  }
+  void operator()(const ActionTimedOut& event) { Failed(event.id, "it took too long", event); }
   void operator()(const Wake& event) { Dirty(event); }
 
   void operator()(const Tick&) {
-    for (JobIndex i = 0; i < static_cast<JobIndex>(state_.active.size()); ++i) {
+    // A job that ends here takes its position with it: the next one is looked at on the next tick.
+    for (JobIndex i = 0; i < state_.active.end_index(); ++i) {
       const ActiveJob& active = Active(i);
       if (active.in_flight && now_ >= active.in_flight->deadline) {
         (*this)(ActionTimedOut{active.in_flight->action.id});
-      } else if (Observed(i).aside == Aside::kBackingOff && now_ >= active.retry_at) {
-        Observed(i).aside = Aside::kNo;
+      } else if (Seen(i).aside == Aside::kBackingOff && now_ >= active.retry_at) {
+        Seen(i).aside = Aside::kNo;
         state_.dirty = true;
       } else if (RetryPending(state_, i) && now_ >= active.retry_at) {
         state_.undispatched = true;
@@ -173,8 +195,8 @@ class Reducer {
   }
 
  private:
-  Job& Observed(JobIndex index) { return state_.world.jobs[static_cast<std::size_t>(index)]; }
-  ActiveJob& Active(JobIndex index) { return state_.active[static_cast<std::size_t>(index)]; }
+  Job& Seen(JobIndex index) { return state_.world.jobs[index]; }
+  ActiveJob& Active(JobIndex index) { return state_.active[index]; }
   void Ignore() { ++state_.ignored_events; }
 
   template <class Cause>
@@ -187,8 +209,7 @@ class Reducer {
   // A node that is only heard of through its workers is lost until it is added.
   NodeIndex NodeNamed(const std::string& name) {
     if (name.empty()) return kNoNode;
-    const auto [at, inserted] =
-        state_.node_index.emplace(name, static_cast<NodeIndex>(state_.world.nodes.size()));
+    const auto [at, inserted] = state_.node_index.emplace(name, state_.world.nodes.end_index());
     if (inserted) {
       state_.world.nodes.push_back({.name = name, .gpus = 0, .state = NodeState::kLost});
       state_.removed.insert(name);
@@ -200,7 +221,7 @@ class Reducer {
   Node* KnownNode(const std::string& name) {
     const auto known = state_.node_index.find(name);
     if (known == state_.node_index.end() || state_.removed.contains(name)) return nullptr;
-    return &state_.world.nodes[static_cast<std::size_t>(known->second)];
+    return &state_.world.nodes[known->second];
   }
 
   // Calls `visit` with every position of a node that the state names.
@@ -211,68 +232,112 @@ class Reducer {
         if (at != kNoNode) visit(at);
       }
     };
-    for (std::size_t i = 0; i < state_.active.size(); ++i) {
+    for (const JobIndex i : state_.active.indices()) {
       each(state_.world.jobs[i].workers);
+      each(state_.active[i].observed);
       each(state_.active[i].desired);
       if (state_.active[i].in_flight) each(state_.active[i].in_flight->action.workers);
     }
   }
 
+  // How many workers of a job that comes with some are its own by right. An earlier run decided on them, but
+  // it is the cluster that tells, and others write there: those without a node and those that do not fit
+  // beside the jobs that came before are nobody's decision.
+  std::size_t ClaimAtArrival(const Job& job) {
+    if (job.workers.empty()) return 0;
+    PerNode<int> left;
+    for (const Node& node : state_.world.nodes) left.push_back(node.gpus);
+    const auto take = [&](const Job& from, NodeIndex at) {
+      return at != kNoNode && (left[at] -= from.gpus_per_worker) >= 0;
+    };
+    for (const Job& other : state_.world.jobs) {
+      for (const NodeIndex at : other.workers) take(other, at);
+    }
+    std::size_t claimed = 0;
+    for (std::size_t worker = 0; worker < job.workers.size(); ++worker) {
+      if (take(job, job.workers[worker])) claimed = worker + 1;
+    }
+    return claimed;
+  }
+
   // Only on a Tick: whoever compares positions before and after another event may do so.
   void DropRemoved() {
-    std::vector<Node>& nodes = state_.world.nodes;
-    std::vector<bool> named(nodes.size(), false);
-    EachSeat([&](NodeIndex at) { named[static_cast<std::size_t>(at)] = true; });
-    std::vector<NodeIndex> moved(nodes.size(), kNoNode);
-    std::size_t kept = 0;
-    for (std::size_t i = 0; i < nodes.size(); ++i) {
+    PerNode<Node>& nodes = state_.world.nodes;
+    PerNode<bool> named(nodes.size(), false);
+    EachSeat([&](NodeIndex at) { named[at] = true; });
+    PerNode<NodeIndex> moved(nodes.size(), kNoNode);
+    NodeIndex kept = 0;
+    for (const NodeIndex i : nodes.indices()) {
       if (!named[i] && state_.removed.contains(nodes[i].name)) {
         state_.removed.erase(nodes[i].name);
         state_.node_index.erase(nodes[i].name);
         continue;
       }
-      moved[i] = static_cast<NodeIndex>(kept);
+      moved[i] = kept;
       if (kept != i) {
         state_.node_index[nodes[i].name] = moved[i];
         nodes[kept] = std::move(nodes[i]);
       }
       ++kept;
     }
-    if (kept == nodes.size()) return;
-    nodes.resize(kept);
-    EachSeat([&](NodeIndex& at) { at = moved[static_cast<std::size_t>(at)]; });
+    if (kept == nodes.end_index()) return;
+    nodes.resize(static_cast<std::size_t>(kept));
+    EachSeat([&](NodeIndex& at) { at = moved[at]; });
   }
 
+  // What the cluster holds of a job from now on.
   void SetWorkers(JobIndex index, std::vector<NodeIndex> workers) {
     Accrue(state_, index, now_);
-    Job& job = Observed(index);
+    Job& job = Seen(index);
     ActiveJob& active = Active(index);
-    double stall = job.workers.empty() ? job.start_cost : 0;
-    if (workers.size() != job.workers.size()) {
+    const std::vector<NodeIndex>& before = active.observed;
+    double stall = before.empty() ? job.start_cost : 0;
+    if (workers.size() != before.size()) {
       job.last_change = now_;
-      if (!job.workers.empty()) stall = job.rescale_cost;
+      if (!before.empty()) stall = job.rescale_cost;
     }
-    for (std::size_t worker = 0; worker < std::min(workers.size(), job.workers.size()); ++worker) {
-      if (workers[worker] != job.workers[worker]) stall = std::max(stall, job.migration_cost);
+    for (std::size_t worker = 0; worker < std::min(workers.size(), before.size()); ++worker) {
+      if (workers[worker] != before[worker]) stall = std::max(stall, job.migration_cost);
     }
     active.stalled_until = now_ + stall;
-    if (job.workers.empty() && !workers.empty()) {
-      job.last_start = now_;
-      if (!job.first_start) {
-        job.first_start = now_;
-        job.waiting_seconds = 0;  // what counts towards a promotion is waiting after the first start
-      }
-    }
-    job.workers = std::move(workers);
-    active.status = job.workers.empty() ? JobStatus::kWaiting : JobStatus::kRunning;
+    if (before.empty() && !workers.empty()) Started(index, now_);
+    active.observed = std::move(workers);
+    if (!active.in_flight) job.workers = Claimed(active);
+    active.status = active.observed.empty() ? JobStatus::kWaiting : JobStatus::kRunning;
+  }
+
+  void Started(JobIndex index, double when) {
+    Job& job = Seen(index);
+    ++Active(index).starts;
+    job.last_start = when;
+    if (job.first_start) return;
+    job.first_start = when;
+    job.waiting_seconds = 0;  // what counts towards a promotion is waiting after the first start
+  }
+
+  // The workers of this start ended before it was confirmed: what was counted as waiting was a run.
+  void CountBriefRun(JobIndex index, const Action& start, double ran) {
+    ActiveJob& active = Active(index);
+    if (start.kind != ActionKind::kStart || ran <= 0 || !active.observed.empty()) return;
+    Accrue(state_, index, now_);
+    Job& job = Seen(index);
+    const double seconds = std::min(ran, active.waited);
+    const double gpu_seconds = seconds * job.gpus(static_cast<int>(start.workers.size()));
+    active.waited -= seconds;
+    active.ran += seconds;
+    active.gpu_seconds += gpu_seconds;
+    job.waiting_seconds = std::max(0.0, job.waiting_seconds - seconds);
+    job.running_seconds += seconds;
+    job.attained_gpu_seconds += gpu_seconds;
+    Started(index, now_ - seconds);
   }
 
   template <class Cause>
   void SetAside(const std::string& name, Aside aside, const Cause& event) {
     const JobIndex index = FindJob(state_, name);
-    if (index == kNoJob || Observed(index).aside == Aside::kEnding) return Ignore();
-    if (Observed(index).aside == aside) return;
-    Observed(index).aside = aside;
+    if (index == kNoJob || Seen(index).aside == Aside::kEnding) return Ignore();
+    if (Seen(index).aside == aside) return;
+    Seen(index).aside = aside;
     if (aside == Aside::kHeld) StopNow(index);
     Dirty(event);
   }
@@ -285,8 +350,8 @@ class Reducer {
 
   // A job that was to end does so once it holds nothing and nothing is under way for it.
   void EndIfStopped(JobIndex index) {
-    const bool stopped = Observed(index).workers.empty() && !Active(index).in_flight;
-    if (stopped && Observed(index).aside == Aside::kEnding) Remove(index, Active(index).ending, {});
+    const bool stopped = Active(index).observed.empty() && !Active(index).in_flight;
+    if (stopped && Seen(index).aside == Aside::kEnding) Remove(index, Active(index).ending, {});
   }
 
   // Hands over the action in flight under this id and frees its job for another one.
@@ -295,35 +360,47 @@ class Reducer {
     if (owner == state_.action_owner.end()) return kNoJob;
     const JobIndex index = state_.slot_of[owner->second];
     state_.action_owner.erase(owner);
-    finished_ = std::move(Active(index).in_flight->action);
-    Active(index).in_flight.reset();
+    ActiveJob& active = Active(index);
+    finished_ = std::move(active.in_flight->action);
+    active.in_flight.reset();
+    Seen(index).workers = Claimed(active);
     return index;
   }
 
   template <class Cause>
-  void Failed(ActionId id, const Cause& event) {
+  void Failed(ActionId id, const std::string& why, const Cause& event, double ran = 0, bool no_room = false) {
     const JobIndex index = TakeInFlight(id);
     if (index == kNoJob) return Ignore();
+    CountBriefRun(index, finished_, ran);
     // What is observed did not change, so the next dispatch tries again: after 1, 2, 4 … 256 s. A job that
-    // cannot be started stops being offered GPUs meanwhile, so that it does not keep them from others.
+    // cannot be started stops being offered GPUs meanwhile, so that it does not keep them from others: for
+    // 1, 2, 4 … 16 min where it found no room, which has kept them for long already.
     state_.undispatched = true;  // the seats it had reserved are free
     ActiveJob& active = Active(index);
     active.failures = std::min(active.failures + 1, 9);
+    active.failure = why.substr(0, why.find('\n'));
     active.retry_at = now_ + std::ldexp(1.0, active.failures - 1);
+    if (no_room) {
+      active.retry_at = now_ + 60 * std::ldexp(1.0, std::min(active.failures, 5) - 1);
+      active.claimed = std::min(active.claimed, active.observed.size());  // it was undone
+    }
     constexpr int kStartsBeforeBackingOff = 3;
-    if (Observed(index).aside == Aside::kEnding) {
+    const bool cannot_start =
+        no_room || (finished_.kind == ActionKind::kStart && active.failures >= kStartsBeforeBackingOff);
+    if (Seen(index).aside == Aside::kEnding) {
       EndIfStopped(index);
-    } else if (finished_.kind == ActionKind::kStart && active.failures >= kStartsBeforeBackingOff &&
-               Observed(index).aside == Aside::kNo) {
-      Observed(index).aside = Aside::kBackingOff;
+    } else if (cannot_start && Seen(index).aside == Aside::kNo) {
+      Seen(index).aside = Aside::kBackingOff;
       Dirty(event);
     }
   }
 
   template <class Cause>
-  void End(const std::string& name, JobStatus status, const std::string& message, const Cause& event) {
+  void End(const std::string& name, JobStatus status, const std::string& message, double ran,
+           const Cause& event) {
     const JobIndex index = FindJob(state_, name);
     if (index == kNoJob) return Ignore();
+    if (const auto& in_flight = Active(index).in_flight) CountBriefRun(index, in_flight->action, ran);
     Dirty(event);
     Remove(index, status, message);
   }
@@ -332,19 +409,16 @@ class Reducer {
     Accrue(state_, index, now_);
     ActiveJob& active = Active(index);
     if (active.in_flight) state_.action_owner.erase(active.in_flight->action.id);
-    const std::string name = Observed(index).name;
-    state_.ended.push_back({name, status, now_, message});
-    state_.ended_status.emplace(name, status);
-    if (state_.ended.size() > State::kEndedMax) {
-      state_.ended_status.erase(state_.ended.front().name);
-      state_.ended.pop_front();
-    }
+    const Job& job = Seen(index);
+    const std::string name = job.name;
+    ended_.push_back({name, status, now_, message, job.guessed, job.work_done, active.waited, active.ran,
+                      active.gpu_seconds, active.starts, job.first_start, exit_code_});
     state_.slot_of[active.id] = kNoJob;
     state_.job_ids.erase(name);
-    state_.world.jobs.erase(state_.world.jobs.begin() + index);
-    state_.active.erase(state_.active.begin() + index);
-    for (auto i = static_cast<std::size_t>(index); i < state_.active.size(); ++i) {
-      state_.slot_of[state_.active[i].id] = static_cast<JobIndex>(i);
+    state_.world.jobs.EraseAt(index);
+    state_.active.EraseAt(index);
+    for (JobIndex i = index; i < state_.active.end_index(); ++i) {
+      state_.slot_of[state_.active[i].id] = i;
     }
     state_.undispatched = true;
   }
@@ -352,12 +426,16 @@ class Reducer {
   State& state_;
   double now_;
   Action finished_;
+  int exit_code_ = kNoExitCode;  // of the job whose end the event tells
+  std::vector<EndedJob> ended_;
 };
 
 }  // namespace
 
-void Reduce(State& state, const Event& event, double now) {
-  std::visit(Reducer(state, now), event);
+std::vector<EndedJob> Reduce(State& state, const Event& event, double now) {
+  Reducer reducer(state, now);
+  std::visit(reducer, event);
+  return reducer.TakeEnded();
 }
 
 }  // namespace voda

@@ -2,9 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
+#include <memory>
 
+#include "model/guess.h"
 #include "support/core_harness.h"
 
 namespace voda {
@@ -35,6 +38,33 @@ TEST(Reduce, AJobWaitsUntilItsStartIsConfirmed) {
   EXPECT_EQ(core.job("a").first_start, 7);
 }
 
+TEST(Reduce, ARunThatEndsBeforeItsStartIsConfirmedCounts) {
+  for (const bool completed : {false, true}) {
+    CoreHarness core;
+    core.Nodes(1, 4).Arrive(JobBuilder("a").Sizes(2, 2, 2));
+    core.now = 10;
+    auto actions = core.Round();
+    ASSERT_EQ(actions.size(), 1u);
+    core.now = 12;
+    core.Event(ActionFailed{actions[0].id, "exited with code 1", 0.5});
+    EXPECT_EQ(core.active("a").starts, 1);
+    EXPECT_EQ(core.job("a").first_start, 11.5);
+    EXPECT_EQ(core.active("a").ran, 0.5);
+    EXPECT_EQ(core.active("a").waited, 11.5);
+    core.now = 20;
+    actions = core.Advance();
+    ASSERT_EQ(actions.size(), 1u);
+    core.now = 21;
+    completed ? core.Event(JobCompleted{"a", 0.25}) : core.Event(JobFailed{"a", "again", 0.25});
+    const EndedJob& ended = core.ended.back();
+    EXPECT_EQ(ended.starts, 2);
+    EXPECT_EQ(ended.first_start, 11.5);
+    EXPECT_EQ(ended.ran, 0.75);
+    EXPECT_EQ(ended.waited, 20.25);
+    EXPECT_EQ(ended.gpu_seconds, 1.5);
+  }
+}
+
 TEST(Reduce, RunningGoesBackToWaitingWhenItsHaltIsConfirmed) {
   CoreHarness core = Running();
   core.Event(JobHeld{"a"});
@@ -59,23 +89,23 @@ TEST(Reduce, CompletionAndFailureEndAJobWhateverItWasDoing) {
       if (!completed) core.Event(JobFailed{"a", "out of memory"});
       EXPECT_FALSE(core.Knows("a"));
       EXPECT_EQ(core.Ended("a"), completed ? JobStatus::kCompleted : JobStatus::kFailed);
-      EXPECT_EQ(core.state.ended.back().message, completed ? "" : "out of memory");
+      EXPECT_EQ(core.ended.back().message, completed ? "" : "out of memory");
     }
   }
 }
 
-// C5: the reference dies when a job is reported failed after it completed.
+// The reference dies when a job is reported failed after it completed.
 TEST(Reduce, TerminalStatesAbsorb) {
   CoreHarness core = Running();
   core.Event(JobCompleted{"a"});
   const auto ignored = core.state.ignored_events;
   core.Event(JobFailed{"a", "late"}).Event(JobDeleted{"a"}).Event(JobHeld{"a"}).Event(JobResumed{"a"});
   core.Event(JobChanged{.job = "a", .priority = 3}).Event(JobCompleted{"a"});
-  core.Event(WorkersObserved{"a", {"n0"}}).Arrive(JobBuilder("a"));
-  EXPECT_EQ(core.state.ignored_events, ignored + 8);
+  core.Event(WorkersObserved{"a", {"n0"}});
+  EXPECT_EQ(core.state.ignored_events, ignored + 7);
   EXPECT_FALSE(core.Knows("a"));
   EXPECT_EQ(core.Ended("a"), JobStatus::kCompleted);
-  EXPECT_EQ(core.state.ended.size(), 1u);
+  EXPECT_EQ(core.ended.size(), 1u);
   core.Settle();
   EXPECT_FALSE(core.Knows("a"));
 }
@@ -86,7 +116,6 @@ TEST(Reduce, ANameMayComeAgainForAnotherJob) {
   core.Event(JobCompleted{"a"});
   JobArrived again;
   again.job = JobBuilder("a").Build();
-  again.anew = true;
   core.Event(again);
   ASSERT_TRUE(core.Knows("a"));
   core.Settle();
@@ -180,7 +209,7 @@ TEST(Reduce, ADeletedJobThatCompletesMeanwhileIsCompleted) {
   const auto actions = core.Advance();
   core.Event(JobCompleted{"a"}).Event(ActionDone{actions[0].id});
   EXPECT_EQ(core.Ended("a"), JobStatus::kCompleted);
-  EXPECT_EQ(core.state.ended.size(), 1u);
+  EXPECT_EQ(core.ended.size(), 1u);
 }
 
 TEST(Reduce, ADeletedJobWhoseHaltFailsIsHaltedAgain) {
@@ -244,14 +273,6 @@ TEST(Reduce, OutcomesOfActionsOfEndedJobsChangeNothing) {
   EXPECT_TRUE(core.state.action_owner.empty());
 }
 
-TEST(Reduce, AnotherJobOfTheSameNameMayNotReuseIt) {
-  CoreHarness core = Running();
-  core.Event(JobDeleted{"a"});
-  core.Settle();
-  core.Arrive(JobBuilder("a"));
-  EXPECT_FALSE(core.Knows("a"));
-}
-
 TEST(Reduce, NodesComeGoAndChange) {
   CoreHarness core;
   core.Node("n0", 4);
@@ -270,7 +291,7 @@ TEST(Reduce, NodesComeGoAndChange) {
   EXPECT_EQ(Capacity(core.state.world), 4);
 }
 
-// C10: the order of node events does not matter, each says what is.
+// The order of node events does not matter, each says what is.
 TEST(Reduce, ANodeRemovedAndAddedAgainCountsOnce) {
   CoreHarness core;
   core.Node("n0", 4).Node("n1", 4);
@@ -356,7 +377,7 @@ TEST(Reduce, ANodeThatIsNotReadyIsNotForgotten) {
   EXPECT_EQ(Capacity(core.state.world), 8);
 }
 
-TEST(Reduce, ALostNodesWorkersArePlacedAnewThoughTheSizeStays) {  // P7
+TEST(Reduce, ALostNodesWorkersArePlacedAnewThoughTheSizeStays) {
   CoreHarness core;
   core.Nodes(2, 4).Arrive(JobBuilder("a").Sizes(2, 2, 2));
   core.Settle();
@@ -427,10 +448,10 @@ TEST(Reduce, MetricsNeverChangeTheSizesAJobMayRunAt) {
 
 TEST(Reduce, ChangedLimitsResizeARunningJob) {
   CoreHarness core = Running();
-  core.Event(JobChanged{.job = "a", .limits = JobChanged::Limits{3, 3, 4, Curve::Linear(3, 4)}});
+  core.Event(JobChanged{.job = "a", .sizes = JobChanged::Sizes{{3, 3, 4}, Curve::Linear(3, 4)}});
   core.Settle();
   EXPECT_EQ(core.job("a").held(), 4);
-  core.Event(JobChanged{.job = "a", .limits = JobChanged::Limits{1, 1, 1, Curve::Linear(1, 1)}});
+  core.Event(JobChanged{.job = "a", .sizes = JobChanged::Sizes{{1, 1, 1}, Curve::Linear(1, 1)}});
   core.Settle();
   EXPECT_EQ(core.job("a").held(), 1);
 }
@@ -471,6 +492,20 @@ TEST(Reduce, TimesAreCountedOnceAndAClockThatStepsBackAddsNothing) {
   EXPECT_DOUBLE_EQ(core.job("a").waiting_seconds, 5);  // since the first start
 }
 
+TEST(Reduce, ATickThatEndsAJobGoesNoFurtherThanTheJobsThatAreLeft) {
+  CoreHarness core;
+  core.Nodes(1, 4).Arrive(JobBuilder("a")).Arrive(JobBuilder("b"));
+  ASSERT_EQ(core.Advance().size(), 2u);
+  core.Event(JobDeleted{"a"});
+  core.now = core.state.config.action_timeout;
+  core.Event(Tick{});
+  EXPECT_FALSE(core.Knows("a"));
+  EXPECT_EQ(core.Ended("a"), JobStatus::kCanceled);
+  core.Event(Tick{});
+  EXPECT_FALSE(core.active("b").in_flight);
+  EXPECT_EQ(core.active("b").failures, 1);
+}
+
 TEST(Reduce, AJobSeenRunningIsNotStoppedBecauseItsStartsTimedOut) {
   CoreHarness core("ElasticFIFO", {.rate_limit = 30});
   core.Nodes(1, 4).Arrive(JobBuilder("a"));
@@ -496,17 +531,49 @@ TEST(Reduce, AJobSeenRunningIsNotStoppedBecauseItsStartsTimedOut) {
   for (const Action& action : core.sent) EXPECT_EQ(action.kind, ActionKind::kStart) << Name(action.kind);
 }
 
-TEST(Reduce, EndedJobsAreKeptUpToABound) {
+TEST(Reduce, NothingIsKeptOfJobsThatEnded) {
   CoreHarness core;
   State& state = core.state;
-  for (std::size_t i = 0; i < State::kEndedMax + 10; ++i) {
+  for (std::size_t i = 0; i < 1000; ++i) {
     const std::string name = "j" + std::to_string(i);
-    Reduce(state, JobArrived{JobBuilder(name).Build(), "", {}}, 0);
-    Reduce(state, JobCompleted{name}, 0);
+    EXPECT_TRUE(Reduce(state, JobArrived{JobBuilder(name).Build(), "", {}}, 0).empty());
+    const auto ended = Reduce(state, JobCompleted{name}, static_cast<double>(i));
+    ASSERT_EQ(ended.size(), 1u);
+    EXPECT_EQ(ended[0].name, name);
+    EXPECT_EQ(ended[0].status, JobStatus::kCompleted);
+    EXPECT_EQ(ended[0].end, static_cast<double>(i));
+    EXPECT_TRUE(Reduce(state, JobCompleted{name}, 0).empty());
   }
-  EXPECT_EQ(state.ended.size(), State::kEndedMax);
-  EXPECT_EQ(state.ended_status.size(), State::kEndedMax);
+  EXPECT_EQ(state.world.jobs.size(), 0u);
+  EXPECT_EQ(state.active.size(), 0u);
   EXPECT_EQ(state.job_ids.size(), 0u);
+}
+
+TEST(Reduce, AGuessedJobIsBelievedToWorkWhileItRunsUntilItReports) {
+  CoreHarness core;
+  core.Nodes(1, 4);
+  Job job = JobBuilder("a").Sizes(4, 4, 4).Build();
+  job.guessed = true;
+  core.Event(JobArrived{.job = job});
+  core.Settle();
+  core.now += 1000;
+  core.Event(Tick{});
+  AccrueAll(core.state, core.now);
+  const double done = core.job("a").running_seconds * GuessedSpeedup(4);
+  EXPECT_GT(done, 0);
+  EXPECT_DOUBLE_EQ(core.job("a").work_done, done);
+  EXPECT_DOUBLE_EQ(core.job("a").remaining_seconds, std::max(3600.0, done));
+  EXPECT_DOUBLE_EQ(core.job("a").total_seconds, done + core.job("a").remaining_seconds);
+  core.Event(
+      MetricsUpdated{{{.job = "a", .finished = std::make_shared<const FinishedWork>(FinishedWork{1e6})}}});
+  AccrueAll(core.state, core.now);
+  EXPECT_DOUBLE_EQ(core.job("a").remaining_seconds, 1e6 - done);
+  core.Event(MetricsUpdated{{{.job = "a", .remaining_seconds = 70, .total_seconds = 90, .reported = true}}});
+  core.now += 100;
+  AccrueAll(core.state, core.now);
+  EXPECT_EQ(core.job("a").remaining_seconds, 70);
+  EXPECT_EQ(core.job("a").total_seconds, 90);
+  EXPECT_DOUBLE_EQ(core.job("a").work_done, done + 100 * GuessedSpeedup(4)) << "for the jobs after it";
 }
 
 }  // namespace

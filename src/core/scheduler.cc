@@ -2,32 +2,45 @@
 
 #include <utility>
 
+#include "core/decide.h"
 #include "core/reduce.h"
 
 namespace voda {
 
-Scheduler::Scheduler(CoreConfig config, std::unique_ptr<Policy> policy, Cluster& cluster, Store* store)
-    : policy_(std::move(policy)), cluster_(cluster), store_(store) {
+Scheduler::Scheduler(CoreConfig config, std::shared_ptr<const Policy> policy, Cluster& cluster)
+    : policy_(std::move(policy)), cluster_(cluster) {
   state_.config = config;
 }
 
-void Scheduler::Handle(const Event& event, double now) {
-  if (store_ != nullptr) store_->Append(event, now);
-  Reduce(state_, event, now);
+std::vector<EndedJob> Scheduler::Handle(const Event& event, double now) {
+  return Reduce(state_, event, now);
 }
 
-std::optional<Plan> Scheduler::Advance(double now) {
-  Handle(Tick{}, now);
-  std::optional<Plan> plan;
-  if (RoundDue(state_, now)) plan = RunRound(state_, *policy_, now);
-  if (state_.undispatched) {
-    for (const Action& action : Dispatch(state_, now)) cluster_.Execute(action, state_.world.nodes);
+Scheduler::Advanced Scheduler::Advance(double now) {
+  Advanced advanced;
+  advanced.ended = Handle(Tick{}, now);
+  if (BeginRound(now)) {
+    advanced.plan = Decide(state_.world, *policy_, state_.config);
+    FinishRound(*advanced.plan, now);
   }
-  return plan;
+  Send(now);
+  return advanced;
 }
 
-void Scheduler::SetPolicy(std::unique_ptr<Policy> policy) {
+bool Scheduler::BeginRound(double now) {
+  if (!RoundDue(state_, now)) return false;
+  voda::BeginRound(state_, now);
+  return true;
+}
+
+void Scheduler::Send(double now) {
+  if (!state_.undispatched) return;
+  for (const Action& action : Dispatch(state_, now)) cluster_.Execute(action, state_.world.nodes);
+}
+
+void Scheduler::SetPolicy(std::shared_ptr<const Policy> policy) {
   policy_ = std::move(policy);
+  AbandonRound(state_);
   state_.dirty = true;
 }
 

@@ -11,18 +11,34 @@ namespace voda {
 
 namespace {
 
-constexpr double kShortest = 1e-6, kLongest = 1e9;  // also keeps every ratio of two finite
+constexpr double kShortest = 1e-6, kLongest = 1e9;  // these limits also keep every ratio of two finite
 constexpr double kExponentBeyond = 0.8;
 
-bool Changed(double before, double after) {
-  return std::abs(after - before) > 1e-6 * after;
+std::vector<int> SizesOf(const Curve& shape) {
+  std::vector<int> sizes;
+  sizes.reserve(shape.count());
+  for (int i = 0; i < shape.count(); ++i) sizes.push_back(shape.size(i));
+  return sizes;
+}
+
+// The curve over the sizes of `shape`, made only if nobody has it.
+template <class Curves, class Make>
+CurvePtr Shared(Curves& curves, const Curve& shape, const Make& make) {
+  if (curves.known.size() >= curves.sweep_at) {
+    std::erase_if(curves.known, [](const auto& entry) { return entry.second.expired(); });
+    curves.sweep_at = std::max<std::size_t>(64, 2 * curves.known.size());
+  }
+  const bool consecutive = shape.max() - shape.min() + 1 == shape.count();
+  auto& known = curves.known[consecutive ? std::vector<int>{0, shape.min(), shape.max()} : SizesOf(shape)];
+  CurvePtr curve = known.lock();
+  if (!curve) known = curve = make();
+  return curve;
 }
 
 }  // namespace
 
-void Collector::Mean::Add(double sample) {
-  count = std::min(count + 1, 1000);  // old samples fade out once there are many
-  value += (sample - value) / count;
+Collector::Said& Collector::SaidOf(const std::string& category) const {
+  return said_[Measured(category) ? category : std::string()];
 }
 
 double Collector::Size::seconds() const {
@@ -31,33 +47,77 @@ double Collector::Size::seconds() const {
   return least;
 }
 
-bool Collector::Epoch(const std::string& category, int workers, int nodes, double seconds) {
+bool Collector::Epoch(const std::string& category, const std::string& job, int workers, int nodes,
+                      double seconds) {
   if (workers < 1 || nodes < 1 || !(seconds >= kShortest && seconds <= kLongest)) return false;
-  Mean& mean = categories_[category][workers].by_nodes[nodes];
-  const double before = mean.value;
-  mean.Add(seconds);
-  return Changed(before, mean.value);
+  Category& known = categories_[category];
+  bool news = known.pooled[workers].by_nodes[nodes].Add(seconds);
+  if (known.jobs.Add(job, {workers, nodes}, seconds)) {
+    const bool was_uneven = std::exchange(known.uneven, known.jobs.Uneven());
+    news = news || known.uneven || was_uneven;
+    known.fitted.reset();
+  }
+  if (news) said_.erase(category);
+  return news;
+}
+
+const Collector::Sizes* Collector::SizesFor(const std::string& category) const {
+  const auto known = categories_.find(category);
+  if (known == categories_.end()) return nullptr;
+  const Category& found = known->second;
+  if (!found.uneven) return &found.pooled;
+  if (!found.fitted) {
+    found.fitted.emplace();
+    for (const auto& [layout, time] : found.jobs.Times()) {
+      (*found.fitted)[layout.workers].by_nodes[layout.nodes].Add(time);
+    }
+  }
+  return &*found.fitted;
 }
 
 bool Collector::Stall(const std::string& category, StallKind kind, double seconds) {
   if (!(seconds >= 0 && seconds <= kLongest)) return false;
-  Mean& mean = stalls_[{category, kind}];
-  const bool first = mean.count == 0;
-  const double before = mean.value;
-  mean.Add(seconds);
-  return first || Changed(before, mean.value);
+  return stalls_[{category, kind}].Add(seconds);
 }
 
-Collector::Mean Collector::EpochMean(const std::string& category, int workers, int nodes) const {
+bool Collector::Finished(const std::string& category, double work_seconds) {
+  return RestoreFinished(category, work_seconds, FinishedCount(category) + 1);
+}
+
+int Collector::FinishedCount(const std::string& category) const {
+  const auto known = finishes_.find(category);
+  return known == finishes_.end() ? 0 : known->second.count;
+}
+
+bool Collector::RestoreFinished(const std::string& category, double work_seconds, int count) {
+  constexpr int kMostCounted = 1'000'000'000;
+  if (count < 1 || count > kMostCounted) return false;
+  if (!(work_seconds >= kShortest && work_seconds <= kLongest)) return false;
+  Finishes& finishes = finishes_[category];
+  finishes.work[count % kFinishedKept] = work_seconds;
+  finishes.count = std::max(finishes.count, count);
+  FinishedWork sorted;
+  for (const auto& [number, seconds] : finishes.work) sorted.push_back(seconds);
+  std::sort(sorted.begin(), sorted.end());
+  finishes.sorted = std::make_shared<const FinishedWork>(std::move(sorted));
+  return true;
+}
+
+std::shared_ptr<const FinishedWork> Collector::FinishedOf(const std::string& category) const {
+  const auto known = finishes_.find(category);
+  return known == finishes_.end() ? nullptr : known->second.sorted;
+}
+
+Mean Collector::EpochMean(const std::string& category, int workers, int nodes) const {
   const auto known = categories_.find(category);
   if (known == categories_.end()) return {};
-  const auto size = known->second.find(workers);
-  if (size == known->second.end()) return {};
+  const auto size = known->second.pooled.find(workers);
+  if (size == known->second.pooled.end()) return {};
   const auto mean = size->second.by_nodes.find(nodes);
   return mean == size->second.by_nodes.end() ? Mean{} : mean->second;
 }
 
-Collector::Mean Collector::StallMean(const std::string& category, StallKind kind) const {
+Mean Collector::StallMean(const std::string& category, StallKind kind) const {
   const auto known = stalls_.find({category, kind});
   return known == stalls_.end() ? Mean{} : known->second;
 }
@@ -65,26 +125,25 @@ Collector::Mean Collector::StallMean(const std::string& category, StallKind kind
 bool Collector::RestoreEpoch(const std::string& category, int workers, int nodes, Mean mean) {
   if (workers < 1 || nodes < 1 || mean.count < 1 || !(mean.value >= kShortest && mean.value <= kLongest))
     return false;
-  categories_[category][workers].by_nodes[nodes] = mean;
+  mean.told = mean.value;
+  categories_[category].pooled[workers].by_nodes[nodes] = mean;
+  said_.erase(category);
   return true;
 }
 
 bool Collector::RestoreStall(const std::string& category, StallKind kind, Mean mean) {
   if (mean.count < 1 || !(mean.value >= 0 && mean.value <= kLongest)) return false;
+  mean.told = mean.value;
   stalls_[{category, kind}] = mean;
   return true;
 }
 
-namespace {
-
-double OneWorker(int workers, double seconds) {
-  return seconds * workers;
+double Collector::OneWorker(const Sizes& sizes) {
+  return sizes.begin()->second.seconds() * sizes.begin()->first;
 }
 
-}  // namespace
-
 double Collector::Speedup(const Sizes& sizes, int workers) {
-  const double one = OneWorker(sizes.begin()->first, sizes.begin()->second.seconds());
+  const double one = OneWorker(sizes);
   const auto at = [&](Sizes::const_iterator size) { return one / size->second.seconds(); };
   const auto above = sizes.lower_bound(workers);
   if (above == sizes.end()) {
@@ -99,48 +158,64 @@ double Collector::Speedup(const Sizes& sizes, int workers) {
 }
 
 CurvePtr Collector::CurveFor(const std::string& category, const Curve& shape) const {
-  std::vector<int> sizes;
-  sizes.reserve(static_cast<std::size_t>(shape.count()));
-  for (int i = 0; i < shape.count(); ++i) sizes.push_back(shape.size(i));
-  const auto known = categories_.find(category);
-  if (known == categories_.end()) return Curve::LinearOver(std::move(sizes));
-  std::vector<double> speedup;
-  speedup.reserve(sizes.size());
-  for (const int size : sizes) speedup.push_back(Speedup(known->second, size));
-  return Curve::Of(std::move(sizes), std::move(speedup));
+  return Shared(SaidOf(category).curves, shape, [&] {
+    std::vector<int> sizes = SizesOf(shape);
+    const Sizes* known = SizesFor(category);
+    if (known == nullptr) return Curve::LinearOver(std::move(sizes));
+    std::vector<double> speedup;
+    speedup.reserve(sizes.size());
+    for (const int size : sizes) speedup.push_back(Speedup(*known, size));
+    return Curve::Of(std::move(sizes), std::move(speedup));
+  });
+}
+
+CurvePtr Collector::GuessedCurveFor(const std::string& category, const Curve& shape) const {
+  if (Measured(category)) return CurveFor(category, shape);
+  return Shared(SaidOf(category).guesses, shape, [&] { return Curve::GuessedOver(shape); });
 }
 
 std::shared_ptr<const std::vector<int>> Collector::MeasuredOf(const std::string& category) const {
-  auto measured = std::make_shared<std::vector<int>>();
-  if (const auto known = categories_.find(category); known != categories_.end()) {
-    for (const auto& [workers, size] : known->second) measured->push_back(workers);
+  Said& said = SaidOf(category);
+  if (!said.measured) {
+    std::vector<int> measured;
+    if (const Sizes* known = SizesFor(category)) {
+      for (const auto& [workers, size] : *known) measured.push_back(workers);
+    }
+    said.measured = std::make_shared<const std::vector<int>>(std::move(measured));
   }
-  return measured;
+  return said.measured;
 }
 
 std::shared_ptr<const SpanTable> Collector::SpansOf(const std::string& category) const {
-  const auto known = categories_.find(category);
-  if (known == categories_.end()) return nullptr;
-  const Sizes& sizes = known->second;
-  const double one = OneWorker(sizes.begin()->first, sizes.begin()->second.seconds());
+  const Sizes* sizes = SizesFor(category);
+  if (sizes == nullptr) return nullptr;
+  Said& said = SaidOf(category);
+  if (said.spans) return said.spans;
+  const double one = OneWorker(*sizes);
   SpanTable table;
-  for (const auto& [workers, size] : sizes) {
+  for (const auto& [workers, size] : *sizes) {
     if (size.by_nodes.size() < 2) continue;
     for (const auto& [nodes, mean] : size.by_nodes) table.push_back({workers, nodes, one / mean.value});
   }
   if (table.empty()) return nullptr;
-  return std::make_shared<const SpanTable>(std::move(table));
+  said.spans = std::make_shared<const SpanTable>(std::move(table));
+  return said.spans;
 }
 
-double Collector::EpochSeconds(const std::string& category) const {
-  const auto known = categories_.find(category);
-  const auto one = [](const Sizes& sizes) {
-    return OneWorker(sizes.begin()->first, sizes.begin()->second.seconds());
+double Collector::EpochSeconds(const std::string& category, const std::string& job) const {
+  const auto of = [&](const std::string& name, const Category& known) {
+    const Sizes& sizes = *SizesFor(name);
+    if (!known.uneven) return OneWorker(sizes);
+    const auto time_of = [&](Layout layout) {
+      return sizes.at(layout.workers).by_nodes.at(layout.nodes).value;
+    };
+    return OneWorker(sizes) * known.jobs.Length(job, time_of);
   };
-  if (known != categories_.end()) return one(known->second);
+  if (const auto known = categories_.find(category); known != categories_.end())
+    return of(category, known->second);
   if (categories_.empty()) return kUnknownEpochSeconds;
   double sum = 0;
-  for (const auto& [name, sizes] : categories_) sum += one(sizes);
+  for (const auto& [name, other] : categories_) sum += of(name, other);
   return sum / static_cast<double>(categories_.size());
 }
 

@@ -15,9 +15,8 @@ struct ChildLimits {
   std::size_t output_bytes = std::size_t{64} << 20;
 };
 
-// What the program printed, if it ended with exit code 0 within the limits. It is searched on PATH unless its
-// name has a slash, runs without a shell in a process group of its own, and its stderr is ours. When this
-// returns, the program and whatever it started in its group are dead and reaped. Linux only (memfd).
+// Returns what the program printed, if it ended with exit code 0 within the limits; see os/run.h. The
+// program is searched on PATH unless its name has a slash, and runs without a shell.
 Result<std::string> RunChild(const std::vector<std::string>& argv, std::string_view input,
                              const ChildLimits& limits);
 

@@ -27,7 +27,7 @@ constexpr const char* kSnapshot = R"({"nodes": [{"name": "n0", "gpus": 8}], "job
   {"name": "early", "submit_time": 1, "min": 2, "max": 4, "workers": ["n0", "n0", "n0", "n0"]},
   {"name": "huge", "submit_time": 0, "min": 9, "max": 9},
   {"name": "urgent", "submit_time": 9, "priority": 1, "min": 1, "max": 2, "gpus_per_worker": 2, "workers": ["n0"]}]})";
-enum : std::size_t { kLate, kEarly, kHuge, kUrgent };
+constexpr JobIndex kLate = 0, kEarly = 1, kHuge = 2, kUrgent = 3;
 
 class ExecPolicyTest : public testing::Test {
  protected:
@@ -64,7 +64,7 @@ class ExecPolicyTest : public testing::Test {
     EXPECT_EQ(allocation.order, (std::vector<JobIndex>{kUrgent, kEarly, kLate}));
     EXPECT_NE(allocation.note.find(want_note), std::string::npos) << allocation.note;
     EXPECT_NE(allocation.note.find("the previous allocation stands"), std::string::npos);
-    for (const std::size_t i : {kLate, kEarly, kUrgent}) {
+    for (const JobIndex i : {kLate, kEarly, kUrgent}) {
       EXPECT_EQ(allocation.reasons[i].code, ReasonCode::kPolicyFailed);
     }
     EXPECT_EQ(allocation.reasons[kHuge].code, ReasonCode::kNeverFits);
@@ -82,7 +82,7 @@ TEST_F(ExecPolicyTest, TakesAGoodAnswer) {
       RunText("#!/bin/sh\ncat >/dev/null\necho '{\"allocation\": {\"late\": 4, \"urgent\": 2}}'\n");
   EXPECT_EQ(allocation.workers, (std::vector<int>{4, 0, 0, 2}));
   EXPECT_EQ(allocation.note, "");
-  for (const std::size_t i : {kLate, kEarly, kUrgent})
+  for (const JobIndex i : {kLate, kEarly, kUrgent})
     EXPECT_EQ(allocation.reasons[i].code, ReasonCode::kExternal);
   EXPECT_EQ(allocation.reasons[kHuge].code, ReasonCode::kNeverFits);
   EXPECT_EQ(allocation.order, (std::vector<JobIndex>{kUrgent, kEarly, kLate}));
@@ -127,7 +127,8 @@ TEST_F(ExecPolicyTest, AnswerThatBreaksARuleIsRefused) {
   ExpectPrevious(answer(R"({"allocation": {"late": 3}})"), "an allowed size (1, 2, 4, 8)");
   ExpectPrevious(answer(R"({"allocation": {"late": -1}})"), "gives job \"late\" -1 workers");
   ExpectPrevious(answer(R"({"allocation": {"late": 4294967297}})"), "gives job \"late\" 4294967297 workers");
-  ExpectPrevious(answer(R"({"allocation": {"late": 8, "urgent": 1}})"), "gives 10 GPUs in total, of 8");
+  ExpectPrevious(answer(R"({"allocation": {"late": 8, "urgent": 1}})"),
+                 "gives 10 GPUs in total, but there are 8");
   ExpectPrevious(answer(R"({"allocation": {"huge": 9}})"),
                  "gives job \"huge\" 9 workers, whose minimum of 9 cannot");
 }
@@ -148,13 +149,13 @@ TEST_F(ExecPolicyTest, TooLongOrTooMuch) {
   const fs::path pids = folder_ / "pids";
   ExpectPrevious(RunText("#!/bin/sh\nsleep 100 &\necho $$ $! > " + pids.string() + "\nwait\n", 2.5),
                  "no answer within 2.5 s");
-  // It and what it started are gone.
+  // The program and everything that it started are gone.
   pid_t shell = 0;
   pid_t sleeper = 0;
   std::ifstream(pids) >> shell >> sleeper;
   ASSERT_GT(sleeper, 0);
   EXPECT_NE(::kill(shell, 0), 0);
-  bool gone = false;  // or a zombie of init's, for a moment
+  bool gone = false;  // gone, or for a moment a zombie of init's
   for (int i = 0; i < 2000 && !gone; ++i) {
     std::string state;
     std::ifstream stat("/proc/" + std::to_string(sleeper) + "/stat");

@@ -1,12 +1,15 @@
 #include "kube/api_error.h"
 
 #include <fmt/format.h>
-#include <simdjson.h>
 
 #include <algorithm>
 #include <array>
 #include <charconv>
 #include <utility>
+
+#include "base/enum_array.h"
+#include "document/documents.h"
+#include "kube/json_read.h"
 
 namespace voda::kube {
 
@@ -74,40 +77,23 @@ Reason ReasonOfCode(int code) {
   }
 }
 
-std::string TextAt(const simdjson::dom::object& object, std::string_view key) {
-  std::string_view text;
-  return object[key].get(text) == simdjson::SUCCESS ? std::string(text) : std::string();
-}
-
-// False: not a Status.
-bool ReadStatus(std::string_view json, ApiError& error) {
-  simdjson::dom::parser parser;
-  simdjson::dom::object status;
-  if (parser.parse(json.data(), json.size(), true).get(status) != simdjson::SUCCESS) return false;
-  if (TextAt(status, "kind") != "Status") return false;
-  error.message = TextAt(status, "message");
-  std::int64_t code = 0;
-  if (status["code"].get(code) == simdjson::SUCCESS && code >= 100 && code <= 599) {
-    error.code = static_cast<int>(code);
-  }
+// Returns false if this is not a Status.
+bool ReadStatus(const Value& status, ApiError& error) {
+  if (status["kind"].Text() != "Status") return false;
+  error.message = status["message"].Text();
+  const std::int64_t code = status["code"].ExactWhole().value_or(0);
+  if (code >= 100 && code <= 599) error.code = static_cast<int>(code);
   error.reason = ReasonOfCode(error.code);
-  const std::string reason = TextAt(status, "reason");
+  const std::string& reason = status["reason"].Text();
   const auto known =
       std::find_if(kReasons.begin(), kReasons.end(), [&](const auto& one) { return one.first == reason; });
   if (known != kReasons.end() && known->second != Reason::kOther) error.reason = known->second;
   if (error.message.empty()) error.message = reason;
-  simdjson::dom::object details;
-  if (status["details"].get(details) != simdjson::SUCCESS) return true;
-  std::int64_t seconds = 0;
-  if (details["retryAfterSeconds"].get(seconds) == simdjson::SUCCESS && seconds > 0) {
-    error.retry_after = std::chrono::seconds(std::min(seconds, kLongestRetrySeconds));
-  }
-  simdjson::dom::array causes;
-  if (details["causes"].get(causes) != simdjson::SUCCESS) return true;
-  for (const simdjson::dom::element element : causes) {
-    simdjson::dom::object cause;
-    if (element.get(cause) != simdjson::SUCCESS || error.causes.size() >= kMaxCauses) break;
-    error.causes.push_back({TextAt(cause, "reason"), TextAt(cause, "field"), TextAt(cause, "message")});
+  const std::int64_t seconds = status.At("/details/retryAfterSeconds").ExactWhole().value_or(0);
+  if (seconds > 0) error.retry_after = std::chrono::seconds(std::min(seconds, kLongestRetrySeconds));
+  for (const Value& cause : status.At("/details/causes").items()) {
+    if (!cause.map() || error.causes.size() >= kMaxCauses) continue;
+    error.causes.push_back({cause["reason"].Text(), cause["field"].Text(), cause["message"].Text()});
     if (error.causes.back().type == "ResourceVersionTooLarge")
       error.reason = Reason::kResourceVersionTooLarge;
   }
@@ -117,32 +103,32 @@ bool ReadStatus(std::string_view json, ApiError& error) {
 }  // namespace
 
 std::string_view Name(Reason reason) {
-  constexpr std::array<std::string_view, 24> kNames = {"Other",
-                                                       "BadRequest",
-                                                       "Unauthorized",
-                                                       "Forbidden",
-                                                       "NotFound",
-                                                       "MethodNotAllowed",
-                                                       "AlreadyExists",
-                                                       "Conflict",
-                                                       "Expired",
-                                                       "Invalid",
-                                                       "TooLarge",
-                                                       "UnsupportedMediaType",
-                                                       "TooManyRequests",
-                                                       "InternalError",
-                                                       "ServiceUnavailable",
-                                                       "Timeout",
-                                                       "ResourceVersionTooLarge",
-                                                       "Connection",
-                                                       "NoAnswer",
-                                                       "Credentials",
-                                                       "AnswerTooLarge",
-                                                       "BadAnswer",
-                                                       "QueueFull",
-                                                       "Canceled"};
-  static_assert(kNames.size() == static_cast<std::size_t>(Reason::kCanceled) + 1);
-  return kNames[static_cast<std::size_t>(reason)];
+  constexpr EnumArray<std::string_view, Reason::kCanceled> kNames = {"Other",
+                                                                     "BadRequest",
+                                                                     "Unauthorized",
+                                                                     "Forbidden",
+                                                                     "NotFound",
+                                                                     "MethodNotAllowed",
+                                                                     "AlreadyExists",
+                                                                     "Conflict",
+                                                                     "Expired",
+                                                                     "Invalid",
+                                                                     "TooLarge",
+                                                                     "UnsupportedMediaType",
+                                                                     "TooManyRequests",
+                                                                     "InternalError",
+                                                                     "ServiceUnavailable",
+                                                                     "Timeout",
+                                                                     "ResourceVersionTooLarge",
+                                                                     "Connection",
+                                                                     "NoAnswer",
+                                                                     "Credentials",
+                                                                     "AnswerTooLarge",
+                                                                     "BadAnswer",
+                                                                     "QueueFull",
+                                                                     "Canceled"};
+  static_assert(!kNames[Reason::kCanceled].empty());
+  return kNames[reason];
 }
 
 std::string ApiError::Text() const {
@@ -154,7 +140,8 @@ std::string ApiError::Text() const {
 
 ApiError DecodeError(int code, std::string_view body, std::string_view retry_after) {
   ApiError error{.reason = ReasonOfCode(code), .code = code};
-  if (!ReadStatus(body, error)) {
+  const auto status = ParseJson(body);
+  if (!status || !ReadStatus(*status, error)) {
     error.message =
         body.empty() ? fmt::format("HTTP {} without a body", code)
                      : fmt::format("HTTP {}, not from an API server: {}", code, body.substr(0, kShownBody));
@@ -169,11 +156,13 @@ ApiError DecodeError(int code, std::string_view body, std::string_view retry_aft
   return error;
 }
 
-ApiError DecodeStatusObject(std::string_view json) {
+ApiError DecodeStatusObject(const JsonView& object) {
+  const std::string text = object.Compact();
+  const auto status = ParseJson(text);
   ApiError error;
-  if (ReadStatus(json, error)) return error;
+  if (status && ReadStatus(*status, error)) return error;
   return {.reason = Reason::kBadAnswer,
-          .message = fmt::format("an ERROR event without a Status: {}", json.substr(0, kShownBody))};
+          .message = fmt::format("an ERROR event without a Status: {}", text.substr(0, kShownBody))};
 }
 
 }  // namespace voda::kube

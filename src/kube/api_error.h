@@ -1,7 +1,7 @@
-// ApiError: why a request to the API server did not do what it should, as a value to branch on.
+// ApiError: why a request to the API server failed, as a value to branch on.
 //
-// The reason is what callers decide by, as Kubernetes asks: two reasons share code 409, and a proxy answers
-// with codes and no Status at all. Reasons from kConnection on are ours: there was no answer to decode.
+// Callers branch on the reason, as Kubernetes asks them to: two reasons share code 409, and a proxy answers
+// with codes but without a Status. The reasons from kConnection on are ours: there was no answer to decode.
 #pragma once
 
 #include <cstdint>
@@ -13,6 +13,8 @@
 #include "kube/time.h"
 
 namespace voda::kube {
+
+class JsonView;
 
 enum class Reason : std::uint8_t {
   kOther,
@@ -32,11 +34,11 @@ enum class Reason : std::uint8_t {
   kServiceUnavailable,
   kTimeout,                  // the server gave up: Timeout, ServerTimeout
   kResourceVersionTooLarge,  // 504 with this cause: the server is behind the version that was asked for
-  kConnection,               // refused, reset, or ended before the answer was complete
-  kNoAnswer,                 // our time limit
-  kCredentials,              // none could be had; nothing was sent
+  kConnection,               // the connection was refused, reset, or closed before the answer was complete
+  kNoAnswer,                 // our own time limit has passed
+  kCredentials,              // no credentials could be had, so nothing was sent
   kAnswerTooLarge,
-  kBadAnswer,  // not JSON, or not the object that was asked for
+  kBadAnswer,  // the answer is not JSON, or not the object that was asked for
   kQueueFull,
   kCanceled,
 };
@@ -50,20 +52,20 @@ struct ErrorCause {
 
 struct ApiError {
   Reason reason = Reason::kOther;
-  int code = 0;         // HTTP status; 0: no answer
+  int code = 0;         // the HTTP status; 0 if there was no answer
   std::string message;  // what went wrong and, where we know it, what to do
   std::vector<ErrorCause> causes;
   std::optional<Duration> retry_after;
-  bool refused = false;  // kConnection: nobody listened, so nothing was sent
+  bool refused = false;  // for kConnection: nobody listened, so nothing was sent
 
   // One line for logs.
   std::string Text() const;
 };
 
-// From an answer of code >= 400: its Status, or what the code says where there is none. `retry_after` is the
-// header.
+// Reads an answer of code >= 400: its Status or, where it has none, what the code says. `retry_after` is
+// the value of that header.
 ApiError DecodeError(int code, std::string_view body, std::string_view retry_after = {});
-// From the Status object of an ERROR event, which comes with HTTP 200.
-ApiError DecodeStatusObject(std::string_view json);
+// Reads the Status object of an ERROR event, which comes with HTTP 200.
+ApiError DecodeStatusObject(const JsonView& object);
 
 }  // namespace voda::kube

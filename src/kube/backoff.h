@@ -1,6 +1,6 @@
-// Backoff: 0.8 s, doubling to 30 s, each stretched by a random part, from the start again after two quiet
-// minutes: what client-go's reflector waits between attempts, so that a thousand clients do not return to a
-// server in step.
+// Backoff: the waits between attempts, by the rule of client-go's reflector. They begin at 0.8 s and double
+// up to 30 s, and begin anew after two quiet minutes. Each is stretched by a random part, so that a
+// thousand clients do not return to a server in step.
 #pragma once
 
 #include <cstdint>
@@ -21,9 +21,9 @@ class Backoff {
  public:
   Backoff(BackoffRule rule, std::uint64_t seed) : rule_(rule), random_(seed), next_(rule.first) {}
 
-  // How long to wait now; the next one is twice as long.
+  // Returns how long to wait now; the next wait is twice as long.
   Duration Next(TimePoint now);
-  // Nothing went wrong lately.
+  // Whether nothing went wrong lately.
   bool Fresh(TimePoint now) const { return !used_ || now - last_ > rule_.reset; }
 
  private:

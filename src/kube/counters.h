@@ -1,5 +1,5 @@
-// Counters: what the Kubernetes client did, for whoever exports it. Any thread; each counter by itself is
-// exact.
+// Counters: what the Kubernetes client did, for the metrics. Any thread may use them; each counter is exact
+// by itself.
 #pragma once
 
 #include <array>
@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 
+#include "base/enum_array.h"
 #include "kube/request.h"
 
 namespace voda::kube {
@@ -16,22 +17,22 @@ struct Counters {
   using Count = std::atomic<std::uint64_t>;
   static constexpr int kCodes = 600;
 
-  // By verb and HTTP status; status 0: no answer.
-  std::array<std::array<std::atomic<std::uint32_t>, kCodes>, kVerbs> requests{};
+  // By verb and HTTP status; status 0 means that there was no answer.
+  EnumArray<std::array<std::atomic<std::uint32_t>, kCodes>, Verb::kDelete> requests{};
   Count retries{0};
   Count throttled{0};         // answers of 429
   Count conflicts{0};         // answers of 409
-  Count refused_by_us{0};     // a queue was full
-  Count watch_restarts{0};    // a watch was opened again
+  Count refused_by_us{0};     // requests that found a queue full
+  Count watch_restarts{0};    // watches that were opened again
   Count relists{0};           // lists after the first one
-  Count bad_objects{0};       // could not be decoded
+  Count bad_objects{0};       // objects that could not be decoded
   Count credential_loads{0};  // token files read and plug-ins run
   Count events_sent{0};
   Count events_lost{0};
   Count leases_lost{0};
 
   void CountRequest(Verb verb, int code);
-  // Only what is not zero.
+  // Visits only the counts that are not zero.
   void ForEachRequest(const std::function<void(Verb, int code, std::uint64_t count)>& then) const;
 };
 

@@ -8,9 +8,9 @@
 #include <thread>
 #include <utility>
 
+#include "base/files.h"
+#include "kube/base64.h"
 #include "kube/exec_plugin.h"
-#include "kube/files.h"
-#include "kube/json_text.h"
 #include "kube/request.h"
 
 namespace voda::kube {
@@ -69,7 +69,7 @@ class Credentials::Impl {
   }
 
  private:
-  // False: it is running.
+  // Returns false while the plug-in is running.
   bool TakeExec(TimePoint now, WallTime wall) {
     {
       const std::lock_guard lock(mutex_);
@@ -87,8 +87,8 @@ class Credentials::Impl {
         }
       }
     }
-    // What has expired when it arrives is used for a while all the same: our clock may be wrong, and the
-    // server will say.
+    // A credential that has already expired when it arrives is still used for a while: our clock may be
+    // wrong, and the server will tell.
     if (exec_ && (!exec_->expires || wall < *exec_->expires - kExpiryLead || now < exec_at_ + kExpiryLead)) {
       return true;
     }
@@ -133,7 +133,7 @@ class Credentials::Impl {
                                    {login.key, grant.key}}) {
       out = pem.data;
       if (!out.empty() || pem.file.empty()) continue;
-      auto text = ReadSmallFile(pem.file, true);
+      auto text = ReadFile(pem.file, kMaxSmallFile, FileKind::kRegular);
       if (!text) return text.error();
       if (text->find("-----BEGIN") == std::string::npos) return Error{fmt::format("{} is not PEM", pem.file)};
       out.text = *std::move(text);
@@ -141,7 +141,7 @@ class Credentials::Impl {
     Secret token = login.token;
     if (!login.token_file.empty()) {
       ++counters_.credential_loads;
-      const auto text = ReadSmallFile(login.token_file, true, kMaxToken);
+      const auto text = ReadFile(login.token_file, kMaxToken, FileKind::kRegular);
       if (!text) return text.error();
       token.text = Trimmed(*text);
       if (token.empty()) return Error{fmt::format("{} holds no token", login.token_file)};

@@ -1,9 +1,9 @@
-// Credentials: what makes a request ours: headers and certificates as they are at this moment.
+// Credentials: the headers and certificates that authenticate our requests, as they are at this moment.
 //
-// A token file is read again after a minute, certificate files after five, a plug-in when what it gave
-// expires; and all of them once the server has answered 401. A plug-in runs on a thread of its own, since it
-// may take seconds (it may ask an identity provider), and requests wait for it. A changed certificate makes
-// new connections; open watches keep theirs until they end. The I/O thread owns it.
+// A token file is read again after a minute, certificate files after five minutes. A plug-in runs again when
+// its credential expires. All of them are renewed once the server has answered 401. A plug-in runs on a
+// thread of its own, since it may ask an identity provider for seconds, and requests wait for it. A changed
+// certificate makes new connections; open watches keep theirs until they end. The I/O thread owns this class.
 #pragma once
 
 #include <functional>
@@ -21,7 +21,7 @@ namespace voda::kube {
 
 struct Grant {
   std::vector<std::string> headers;  // whole lines; secret
-  Secret authority;                  // PEM; empty: the system's
+  Secret authority;                  // PEM; if empty, the system's authorities
   Secret certificate;
   Secret key;
 };
@@ -29,16 +29,16 @@ using GrantPtr = std::shared_ptr<const Grant>;
 
 class Credentials {
  public:
-  // `on_change` is called from the plug-in's thread when it has ended.
+  // The plug-in's thread calls `on_change` when the plug-in has ended.
   Credentials(const KubeConfig& config, Counters& counters, std::function<void()> on_change);
   ~Credentials();
   Credentials(const Credentials&) = delete;
   Credentials& operator=(const Credentials&) = delete;
 
-  // Nothing: a plug-in is running; ask again after on_change. An error stays for a second, so that a queue of
-  // requests does not start a plug-in each.
+  // Returns nothing while a plug-in is running; ask again after on_change. An error is returned for a
+  // second, so that not every request of a queue starts a plug-in.
   std::optional<Result<GrantPtr>> Get(TimePoint now, WallTime wall);
-  // The server did not accept `grant`. True if another try may get a different one.
+  // The server did not accept `grant`. Returns true if another try may get a different one.
   bool Refused(const GrantPtr& grant);
 
  private:

@@ -8,8 +8,8 @@
 #include <fstream>
 
 #include "kube/exec_plugin.h"
-#include "kube/json_text.h"
 #include "kube/test_server.h"
+#include "kube/time.h"
 #include "kube/transport.h"
 
 namespace voda::kube {
@@ -83,7 +83,8 @@ TEST_F(KubeCredentials, WhatIsWrongWithATokenFile) {
     EXPECT_NE(got->error().message.find(why), std::string::npos) << got->error().message;
   }
   Credentials missing({.login = {.token_file = folder + "/missing"}}, counters, [] {});
-  EXPECT_NE(missing.Get(now, wall)->error().message.find("missing cannot be read"), std::string::npos);
+  EXPECT_NE(missing.Get(now, wall)->error().message.find("cannot read " + folder + "/missing: "),
+            std::string::npos);
   Credentials odd({.login = {.token_file = "/dev/zero"}}, counters, [] {});
   EXPECT_NE(odd.Get(now, wall)->error().message.find("not a regular file"), std::string::npos);
   Write("missing", "here");
@@ -179,14 +180,14 @@ TEST_F(KubeCredentials, APluginRunsAgainWhenWhatItGaveExpires) {
   wall += std::chrono::seconds(600);
   EXPECT_FALSE(credentials.Get(now, wall));
   ASSERT_TRUE(Eventually([&] { return changes == 2; }));
-  EXPECT_EQ(header(), "Authorization: Bearer t2");  // expired by our clock, and used all the same
+  EXPECT_EQ(header(), "Authorization: Bearer t2");  // expired by our clock, but still used
   EXPECT_EQ(header(), "Authorization: Bearer t2");
   const GrantPtr old = **credentials.Get(now, wall);
   EXPECT_TRUE(credentials.Refused(old));
   EXPECT_FALSE(credentials.Get(now, wall));
   ASSERT_TRUE(Eventually([&] { return changes == 3; }));
   EXPECT_EQ(header(), "Authorization: Bearer t3");
-  EXPECT_TRUE(credentials.Refused(old));  // by a request that was under way: not news
+  EXPECT_TRUE(credentials.Refused(old));  // refused for a request that was under way: this is no news
   EXPECT_EQ(header(), "Authorization: Bearer t3");
 }
 

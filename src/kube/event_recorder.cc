@@ -1,5 +1,6 @@
 #include "kube/event_recorder.h"
 
+#include <algorithm>
 #include <atomic>
 #include <deque>
 #include <mutex>
@@ -12,7 +13,7 @@ namespace voda::kube {
 
 namespace {
 
-constexpr Duration kTimeout{10'000};  // of a try
+constexpr Duration kTimeout{10'000};  // for each try
 
 const Resource& Events() {
   static const Resource events{.group = "events.k8s.io", .version = "v1", .plural = "events"};
@@ -28,6 +29,8 @@ class EventRecorder::Impl : public std::enable_shared_from_this<EventRecorder::I
       : io_(io),
         counters_(counters),
         waiting_(options.waiting),
+        most_unsent_(options.unsent),
+        most_open_(options.open),
         refresh_(options.rules.refresh),
         series_(options.rules, options.controller, options.instance) {}
 
@@ -48,8 +51,9 @@ class EventRecorder::Impl : public std::enable_shared_from_this<EventRecorder::I
     stopped_ = true;
     io_.Cancel(timer_);
     const std::lock_guard lock(mutex_);
-    counters_.events_lost += queue_.size();
+    counters_.events_lost += queue_.size() + unsent_.size();
     queue_.clear();
+    unsent_.clear();
   }
 
  private:
@@ -60,8 +64,32 @@ class EventRecorder::Impl : public std::enable_shared_from_this<EventRecorder::I
       events.swap(queue_);
     }
     if (stopped_) return;
+    for (KubeEvent& event : events) {
+      Thin(event.regarding);
+      unsent_.push_back(std::move(event));
+      SendNext();
+    }
+  }
+
+  // Makes room for one more Event about this object.
+  void Thin(const ObjectReference& object) {
+    const auto older = std::find_if(unsent_.begin(), unsent_.end(), [&](const KubeEvent& one) {
+      return one.type == EventType::kNormal && !(one.regarding < object) && !(object < one.regarding);
+    });
+    if (older == unsent_.end() && unsent_.size() < most_unsent_) return;
+    const auto least =
+        older != unsent_.end() ? older : std::find_if(unsent_.begin(), unsent_.end(), [](const auto& one) {
+          return one.type == EventType::kNormal;
+        });
+    unsent_.erase(least != unsent_.end() ? least : unsent_.begin());
+    ++counters_.events_lost;
+  }
+
+  void SendNext() {
     const std::uint64_t before = series_.dropped();
-    for (const KubeEvent& event : events) {
+    while (open_ < most_open_ && !unsent_.empty()) {
+      const KubeEvent event = std::move(unsent_.front());
+      unsent_.pop_front();
       if (auto write = series_.Record(io_.Now(), io_.Wall(), event)) Send(*std::move(write));
     }
     counters_.events_lost += series_.dropped() - before;
@@ -86,28 +114,35 @@ class EventRecorder::Impl : public std::enable_shared_from_this<EventRecorder::I
     request.timeout = kTimeout;
     request.patient = true;
     const bool create = write.create;
+    ++open_;
     io_.Send(std::move(request), [self = shared_from_this(), create, name = std::move(write.name)](
                                      const Reply& reply) { self->OnReply(create, name, reply); });
   }
 
   void OnReply(bool create, const std::string& name, const Reply& reply) {
+    --open_;
     if (reply.ok()) {
       ++counters_.events_sent;
-      return;
+    } else {
+      ++counters_.events_lost;
+      if (create || reply.error->reason == Reason::kNotFound) series_.Gone(name);
+      Log(LogLevel::kDebug, "event lost", {{"event", name}, {"error", reply.error->Text()}});
     }
-    ++counters_.events_lost;
-    if (create || reply.error->reason == Reason::kNotFound) series_.Gone(name);
-    Log(LogLevel::kDebug, "event lost", {{"event", name}, {"error", reply.error->Text()}});
+    if (!stopped_) SendNext();
   }
 
   Io& io_;
   Counters& counters_;
   const std::size_t waiting_;
+  const std::size_t most_unsent_;
+  const int most_open_;
   const Duration refresh_;
   EventSeries series_;
   Io::Ticket timer_ = Io::Ticket::kNone;
   bool armed_ = false;
   bool stopped_ = false;
+  int open_ = 0;
+  std::deque<KubeEvent> unsent_;
   std::mutex mutex_;
   std::deque<KubeEvent> queue_;
 };

@@ -1,7 +1,8 @@
-// EventRecorder: Events (events.k8s.io/v1) about objects, what `kubectl describe` shows. Best effort on
-// purpose: it never blocks and never fails its caller. Those of a burst wait their turn in the lane of
-// Events, for minutes if need be; lost are those that find a queue full, are too many of one object, or that
-// the server does not take, and they are counted (Counters::events_lost).
+// EventRecorder: writes Events (events.k8s.io/v1) about objects, which `kubectl describe` shows. It is best
+// effort on purpose: it never blocks and never fails its caller. Events are sent when no other write waits
+// (lanes.h), so a burst of them is thinned: of an object the newest one waits, and of all of them the newest
+// few hundred, warnings before the others. Those that are left out, that are too many for their object, or
+// that the server refuses are counted (Counters::events_lost).
 #pragma once
 
 #include <memory>
@@ -17,13 +18,15 @@ struct EventOptions {
   std::string controller = "vodascheduler/voda";  // a qualified name
   std::string instance;                           // the pod or host
   EventRules rules;
-  std::size_t waiting = 4096;  // recorded and not yet looked at
+  std::size_t waiting = 4096;  // events that were recorded and not yet looked at
+  std::size_t unsent = 256;    // events that were looked at and wait to be sent
+  int open = 8;                // events that were sent and not yet answered
 };
 
 class EventRecorder {
  public:
   EventRecorder(Io& io, Counters& counters, const EventOptions& options);
-  ~EventRecorder();  // what was not sent is lost
+  ~EventRecorder();  // events that were not sent are lost
   EventRecorder(const EventRecorder&) = delete;
   EventRecorder& operator=(const EventRecorder&) = delete;
 

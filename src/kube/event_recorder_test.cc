@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "kube/fake_io.h"
 
 namespace voda::kube {
@@ -102,31 +104,63 @@ TEST(KubeEvents, MemoryIsBounded) {
   EXPECT_TRUE(series.Record(later, {}, Event("new")));
 }
 
-// The queue of Transport, in virtual time. A thousand jobs come at once and start at once.
-TEST(KubeEventRecorder, OfABurstNoneIsLost) {
+// Whoever looks at a job wants to know what became of it last.
+TEST(KubeEventRecorder, ABurstIsThinnedToTheNewestAndToWarnings) {
   FakeIo io;
   Counters counters;
-  EventRecorder recorder(io, counters, {.instance = "i"});
+  EventRecorder recorder(io, counters, {.instance = "i", .unsent = 100, .open = 2});
+  KubeEvent warning = Event("job0", "Stuck");
+  warning.type = EventType::kWarning;
+  recorder.Record(warning);
+  recorder.Record(warning);
   for (const char* reason : {"Accepted", "Started"}) {
     for (int i = 0; i < 1000; ++i) recorder.Record(Event("job" + std::to_string(i), reason));
+    warning.reason = "Refused";
+    recorder.Record(warning);
   }
   io.RunPosted();
-  ASSERT_EQ(io.open.size(), 2000U);
+  std::vector<std::string> sent;
+  while (!io.open.empty()) {
+    ASSERT_LE(io.open.size(), 2U);
+    sent.push_back(io.Asked().body);
+    io.Answer(201, "{}");
+  }
+  EXPECT_EQ(counters.events_sent, sent.size());
+  EXPECT_EQ(counters.events_sent + counters.events_lost + 2, 2004U) << "two repeat others";
+  EXPECT_LE(sent.size(), 110U);
+  const auto told = [&](const char* job, const char* reason) {
+    return std::any_of(sent.begin(), sent.end(), [&](const std::string& body) {
+      return body.find(std::string("\"name\":\"") + job + "\"") != std::string::npos &&
+             body.find(reason) != std::string::npos;
+    });
+  };
+  EXPECT_TRUE(told("job0", "Stuck"));
+  EXPECT_TRUE(told("job0", "Refused"));
+  EXPECT_TRUE(told("job999", "Started"));
+  EXPECT_FALSE(told("job999", "Accepted")) << "it was over before it could be sent";
+}
+
+// This is the queue of Transport in virtual time: a thousand jobs are started, and Events tell of each.
+TEST(KubeEventRecorder, EventsDelayNoOtherWrite) {
   Lanes lanes(DefaultLanes());
-  for (Lanes::Id id = 0; id < io.open.size(); ++id) {
-    ASSERT_TRUE(lanes.Add(Lane::kEvent, io.open[id].request.flow, id)) << id;
+  Lanes::Id id = 0;
+  for (int i = 0; i < 1000; ++i) {
+    ASSERT_TRUE(lanes.Add(Lane::kEvent, "", ++id));
+    ASSERT_TRUE(lanes.Add(Lane::kWrite, "", 10'000 + id));
+    ASSERT_TRUE(lanes.Add(Lane::kStatus, "", 20'000 + id));
   }
-  const TimePoint begun = io.Now();
-  while (lanes.waiting(Lane::kEvent) > 0) {
-    for ([[maybe_unused]] const Lanes::Id id : lanes.Take(io.Now())) {
-      const bool late = !io.Asked().patient && io.Now() - begun > io.Asked().timeout;
-      late ? io.Fail({.reason = Reason::kNoAnswer}) : io.Answer(201, "{}");
-      lanes.Finished(Lane::kEvent);
+  const auto others = [&] { return lanes.waiting(Lane::kWrite) + lanes.waiting(Lane::kStatus); };
+  TimePoint now{Duration(1)};
+  std::size_t events = 0;
+  while (events == 0) {
+    for (const Lanes::Id taken : lanes.Take(now)) {
+      events += taken < 10'000 ? 1 : 0;
+      lanes.Finished(taken < 10'000 ? Lane::kEvent : taken < 20'000 ? Lane::kWrite : Lane::kStatus);
     }
-    io.Pass(Duration(100));
+    EXPECT_TRUE(events == 0 || others() == 0) << "an Event was sent while others waited";
+    ASSERT_TRUE(lanes.NextAt(now));
+    now = std::max(now + Duration(1), *lanes.NextAt(now));
   }
-  EXPECT_EQ(counters.events_sent, 2000U);
-  EXPECT_EQ(counters.events_lost, 0U);
 }
 
 TEST(KubeEventRecorder, SendsCountsAndNeverBlocks) {
@@ -155,7 +189,7 @@ TEST(KubeEventRecorder, SendsCountsAndNeverBlocks) {
   }
   EXPECT_EQ(counters.events_lost, 4U);
   io.RunPosted();
-  io.Answer(201, "{}");  // after the recorder has gone
+  io.Answer(201, "{}");  // the answer comes after the recorder has gone
   EXPECT_EQ(io.timers(), 0U);
 }
 

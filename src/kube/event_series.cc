@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "kube/json_text.h"
+#include "document/json_writer.h"
 
 namespace voda::kube {
 
@@ -13,19 +13,9 @@ namespace {
 
 constexpr std::size_t kNoteBytes = 1024;
 constexpr std::size_t kReasonBytes = 128;
-constexpr std::size_t kNameBytes = 200;  // of an object; its Event has a suffix
+constexpr std::size_t kNameBytes = 200;  // of an object's name; the name of its Event adds a suffix
 constexpr int kMaxCount = 1'000'000'000;
 constexpr std::string_view kCut = "...";
-
-std::string ReferenceJson(const ObjectReference& object) {
-  return Members()
-      .TextIf("apiVersion", object.api_version)
-      .TextIf("kind", object.kind)
-      .TextIf("namespace", object.name_space)
-      .TextIf("name", object.name)
-      .TextIf("uid", object.uid)
-      .Object();
-}
 
 template <class Map>
 void DropOlder(Map& map, TimePoint than) {
@@ -74,12 +64,10 @@ std::string EventSeries::NewName(const ObjectReference& object, WallTime wall) {
 EventWrite EventSeries::Count(TimePoint now, Series& series) const {
   series.written = series.count;
   series.written_at = now;
-  const std::string counts =
-      Members().Number("count", series.count).Text("lastObservedTime", MicroTime(series.last_wall)).Object();
-  return {.create = false,
-          .name = series.name,
-          .name_space = series.name_space,
-          .body = Members().Raw("series", counts).Object()};
+  JsonWriter body;
+  body.Object().Key("series").Object();
+  body.Field("count", series.count).Field("lastObservedTime", MicroTime(series.last_wall)).End().End();
+  return {.create = false, .name = series.name, .name_space = series.name_space, .body = body.Take()};
 }
 
 std::optional<EventWrite> EventSeries::Record(TimePoint now, WallTime wall, const KubeEvent& event) {
@@ -103,22 +91,25 @@ std::optional<EventWrite> EventSeries::Record(TimePoint now, WallTime wall, cons
                 .last = now,
                 .written_at = now,
                 .last_wall = wall};
-  const std::string metadata =
-      Members().Text("name", series.name).Text("namespace", series.name_space).Object();
   EventWrite write{.create = true, .name = series.name, .name_space = series.name_space};
-  write.body = Members()
-                   .Text("apiVersion", "events.k8s.io/v1")
-                   .Text("kind", "Event")
-                   .Raw("metadata", metadata)
-                   .Text("eventTime", MicroTime(wall))
-                   .Text("reportingController", controller_)
-                   .Text("reportingInstance", CutText(instance_, kReasonBytes))
-                   .Text("action", CutText(event.action, kReasonBytes))
-                   .Text("reason", CutText(event.reason, kReasonBytes))
-                   .Text("type", event.type == EventType::kWarning ? "Warning" : "Normal")
-                   .Text("note", CutText(event.note, kNoteBytes))
-                   .Raw("regarding", ReferenceJson(event.regarding))
-                   .Object();
+  JsonWriter body;
+  body.Object().Field("apiVersion", "events.k8s.io/v1").Field("kind", "Event");
+  body.Key("metadata").Object();
+  body.Field("name", series.name).Field("namespace", series.name_space).End();
+  body.Field("eventTime", MicroTime(wall))
+      .Field("reportingController", controller_)
+      .Field("reportingInstance", CutText(instance_, kReasonBytes))
+      .Field("action", CutText(event.action, kReasonBytes))
+      .Field("reason", CutText(event.reason, kReasonBytes))
+      .Field("type", event.type == EventType::kWarning ? "Warning" : "Normal")
+      .Field("note", CutText(event.note, kNoteBytes));
+  body.Key("regarding").Object();
+  body.FieldIf("apiVersion", event.regarding.api_version)
+      .FieldIf("kind", event.regarding.kind)
+      .FieldIf("namespace", event.regarding.name_space)
+      .FieldIf("name", event.regarding.name)
+      .FieldIf("uid", event.regarding.uid);
+  write.body = body.End().End().Take();
   series_.emplace(std::move(key), std::move(series));
   return write;
 }

@@ -1,6 +1,6 @@
-// EventSeries: which Events are worth a write. The same thing said again about the same object becomes a
-// count in a series, and an object that is spoken of too often loses its turn. Pure, bounded; what is dropped
-// is counted.
+// EventSeries: which Events are worth a write. A repeated Event about the same object becomes a count in a
+// series, and an object with too many Events loses some. This is pure and bounded, and lost Events are
+// counted.
 #pragma once
 
 #include <cstddef>
@@ -36,21 +36,21 @@ struct KubeEvent {
   ObjectReference regarding;
   EventType type = EventType::kNormal;
   std::string reason;  // CamelCase, at most 128 bytes: "Scaled"
-  std::string action;  // what was being done: "Scale"; the server insists on one
+  std::string action;  // what was being done: "Scale"; the server requires one
   std::string note;    // for people; cut to 1024 bytes
 };
 
 struct EventRules {
-  double burst = 25;  // of one object
+  double burst = 25;  // for each object
   double per_second = 1.0 / 300;
-  std::size_t objects = 4096;  // remembered
-  std::size_t series = 4096;   // remembered
-  Duration forget{360'000};    // a series that was silent so long has ended
-  Duration refresh{30'000};    // a count is written at most so often
+  std::size_t objects = 4096;  // how many objects are remembered
+  std::size_t series = 4096;   // how many series are remembered
+  Duration forget{360'000};    // a series that was silent for this long has ended
+  Duration refresh{30'000};    // the least time between two writes of a count
 };
 
 struct EventWrite {
-  bool create = true;  // else: the series of `name` has a new count
+  bool create = true;  // false if the series of `name` has a new count
   std::string name;    // of the Event object
   std::string name_space;
   std::string body;
@@ -60,13 +60,13 @@ class EventSeries {
  public:
   EventSeries(EventRules rules, std::string controller, std::string instance);
 
-  // Nothing: counted in a series and written later, or dropped.
+  // Returns nothing if the event was dropped, or was counted in a series to be written later.
   std::optional<EventWrite> Record(TimePoint now, WallTime wall, const KubeEvent& event);
-  // Counts that have waited long enough.
+  // Returns the counts that have waited long enough.
   std::vector<EventWrite> Flush(TimePoint now);
-  // There is no Event of that name any more: what comes next begins a new one.
+  // The Event of that name no longer exists: the next one begins a new series.
   void Gone(const std::string& name);
-  bool waiting() const;  // there are counts for Flush
+  bool waiting() const;  // whether there are counts for Flush
   std::uint64_t dropped() const { return dropped_; }
 
  private:
@@ -107,7 +107,7 @@ class EventSeries {
   std::uint64_t last_name_ = 0;
 };
 
-// At most `bytes` bytes of UTF-8, cut between characters and marked as cut.
+// Returns at most `bytes` bytes of UTF-8, cut between characters and marked as cut.
 std::string CutText(std::string_view text, std::size_t bytes);
 
 }  // namespace voda::kube

@@ -1,4 +1,4 @@
-// For the tests: an Io in virtual time whose answers a test writes itself.
+// For the tests: an Io in virtual time whose answers the test writes itself.
 #pragma once
 
 #include <deque>
@@ -46,7 +46,7 @@ class FakeIo final : public Io {
   void Post(std::function<void()> then) override { posted_.push_back(std::move(then)); }
   void RunAndWait(const std::function<void()>& what) override { what(); }
 
-  // The oldest open one.
+  // The oldest open request.
   const Request& Asked() const {
     VODA_CHECK(!open.empty());
     return open.front().request;
@@ -65,7 +65,7 @@ class FakeIo final : public Io {
       then();
     }
   }
-  // Time passes; what is due happens in order.
+  // Lets time pass; what is due happens in order.
   void Pass(Duration duration) {
     const TimePoint until = now_ + duration;
     while (!timers_.empty() && timers_.begin()->first.first <= until) {

@@ -1,13 +1,13 @@
-// HttpCall: one request on the wire, from a libcurl handle set up to what became of it. Part of Transport.
+// HttpCall: one request on the wire, from its exchange set up to what became of it. Part of Transport.
 #pragma once
 
-#include <functional>
-#include <memory>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
 
 #include "base/result.h"
+#include "http/exchange.h"
 #include "kube/api_error.h"
 #include "kube/credentials.h"
 #include "kube/io.h"
@@ -31,31 +31,26 @@ Result<HttpTarget> MakeTarget(const KubeConfig& config, std::string_view version
 
 class HttpCall {
  public:
-  using Handle = void*;  // CURL*
-
   // `callbacks` is null for a plain request; otherwise it gets the data of an answer of 200. All arguments
   // must outlive the call.
   HttpCall(const HttpTarget& target, const Request& request, GrantPtr grant, StreamCallbacks* callbacks,
            std::uint64_t id);
-  ~HttpCall();
-  HttpCall(const HttpCall&) = delete;
-  HttpCall& operator=(const HttpCall&) = delete;
 
-  Handle handle() const;
-  static std::uint64_t IdOf(Handle handle);
-  // From now on the callbacks are not called.
-  void Mute();
-
-  // When it is over. `curl_code` is libcurl's.
-  std::optional<ApiError> Outcome(int curl_code) const;
-  int status() const;  // 0: none came
-  bool opened() const;
+  HttpExchange& exchange() { return exchange_; }
+  // When it is over.
+  std::optional<ApiError> Outcome(const std::optional<HttpFailure>& failure) const;
+  int status() const { return exchange_.received().status; }  // 0: none came
   std::string TakeBody();
-  const GrantPtr& grant() const;
+  const GrantPtr& grant() const { return grant_; }
 
  private:
-  struct State;
-  std::unique_ptr<State> state_;
+  ApiError Explain(const HttpFailure& failure) const;
+
+  const HttpTarget& target_;
+  const Request& request_;
+  const GrantPtr grant_;
+  const bool stream_;
+  HttpExchange exchange_;
 };
 
 }  // namespace voda::kube

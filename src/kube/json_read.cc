@@ -3,31 +3,24 @@
 #include <fmt/format.h>
 #include <simdjson.h>
 
-#include <optional>
+#include <bit>
 #include <utility>
 
 namespace voda::kube {
 
 namespace {
 
-namespace ondemand = simdjson::ondemand;
+namespace dom = simdjson::dom;
 
 static_assert(kJsonPadding >= simdjson::SIMDJSON_PADDING);
+static_assert(sizeof(dom::element) == 16 && std::is_trivially_copyable_v<dom::element>);
 
-Error NotJson(std::string_view what, simdjson::error_code code) {
-  return Error{fmt::format("not the JSON of {}: {}", what, simdjson::error_message(code))};
-}
+thread_local std::uint64_t texts_read = 0;
 
-// Leaves `out` alone where the value is not text.
-simdjson::error_code TakeText(ondemand::value value, std::string& out) {
-  std::string_view text;
-  const auto error = value.get_string().get(text);
-  if (error == simdjson::INCORRECT_TYPE) return simdjson::SUCCESS;
-  if (error == simdjson::SUCCESS) out = text;
-  return error;
-}
+// A list is cut into its items without looking closely at them.
+namespace ondemand = simdjson::ondemand;
 
-// Calls on_member(key, value) for each; it returns an error code, and `stop` ends the reading early.
+// Calls on_member(key, value) for each; it returns an error code.
 template <class OnMember>
 simdjson::error_code ForMembers(ondemand::object object, const OnMember& on_member) {
   for (auto field : object) {
@@ -46,30 +39,21 @@ simdjson::error_code TakeObjectText(ondemand::value value, std::string_view& out
   if (const auto error = object.raw_json().get(out)) return error;
   const std::size_t end = out.find_last_not_of(" \t\r\n");  // up to what follows
   out = out.substr(0, end == out.npos ? 0 : end + 1);
-  // The skipping is fast because it does not look closely: what is no object at its ends is none.
-  if (out.size() < 2 || out.front() != '{' || out.back() != '}') return simdjson::TAPE_ERROR;
   return simdjson::SUCCESS;
-}
-
-simdjson::error_code TakeMetadata(ondemand::value value, ObjectHead& head) {
-  ondemand::object metadata;
-  if (const auto error = value.get_object().get(metadata)) return error;
-  return ForMembers(metadata, [&](std::string_view key, ondemand::value member) {
-    if (key == "name") return TakeText(member, head.name);
-    if (key == "namespace") return TakeText(member, head.name_space);
-    if (key == "uid") return TakeText(member, head.uid);
-    if (key == "resourceVersion") return TakeText(member, head.resource_version);
-    return simdjson::SUCCESS;
-  });
 }
 
 simdjson::error_code TakeListMetadata(ondemand::value value, ListHead& head) {
   ondemand::object metadata;
   if (const auto error = value.get_object().get(metadata)) return error;
   return ForMembers(metadata, [&](std::string_view key, ondemand::value member) {
-    if (key == "resourceVersion") return TakeText(member, head.resource_version);
-    if (key == "continue") return TakeText(member, head.continue_token);
-    return simdjson::SUCCESS;
+    std::string* const into = key == "resourceVersion" ? &head.resource_version
+                              : key == "continue"      ? &head.continue_token
+                                                       : nullptr;
+    if (into == nullptr) return simdjson::SUCCESS;
+    std::string_view text;
+    const auto error = member.get_string().get(text);
+    if (!error) *into = text;
+    return error == simdjson::INCORRECT_TYPE ? simdjson::SUCCESS : error;
   });
 }
 
@@ -80,54 +64,142 @@ void AddPadding(std::string& text) {
     text.reserve(text.size() + text.size() / 2 + kJsonPadding);
 }
 
-class JsonReader::Impl {
+struct JsonView::Access {
+  static JsonView Of(const dom::element& element) {
+    JsonView view;
+    view.present_ = true;
+    view.element_ = std::bit_cast<decltype(view.element_)>(element);
+    return view;
+  }
+  static dom::element Element(const JsonView& view) { return std::bit_cast<dom::element>(view.element_); }
+  // False: it is absent, or something else.
+  template <class T>
+  static bool Get(const JsonView& view, T& value) {
+    return view.present_ && Element(view).get(value) == simdjson::SUCCESS;
+  }
+};
+
+JsonView::Kind JsonView::kind() const {
+  if (!present_) return Kind::kAbsent;
+  switch (Access::Element(*this).type()) {
+    case dom::element_type::NULL_VALUE:
+      return Kind::kNull;
+    case dom::element_type::BOOL:
+      return Kind::kBool;
+    case dom::element_type::INT64:
+      return Kind::kInteger;
+    case dom::element_type::UINT64:  // too large to be one of ours
+    case dom::element_type::DOUBLE:
+      return Kind::kReal;
+    case dom::element_type::STRING:
+      return Kind::kText;
+    case dom::element_type::ARRAY:
+      return Kind::kList;
+    case dom::element_type::OBJECT:
+      return Kind::kMap;
+  }
+  return Kind::kAbsent;
+}
+
+JsonView JsonView::At(std::string_view pointer) const {
+  dom::element element;
+  if (!present_ || Access::Element(*this).at_pointer(pointer).get(element) != simdjson::SUCCESS) return {};
+  return Access::Of(element);
+}
+
+std::string_view JsonView::Text() const {
+  std::string_view text;
+  return Access::Get(*this, text) ? text : std::string_view();
+}
+
+bool JsonView::Flag() const {
+  bool flag = false;
+  return Access::Get(*this, flag) && flag;
+}
+
+std::optional<std::int64_t> JsonView::Integer() const {
+  std::int64_t integer = 0;
+  return Access::Get(*this, integer) ? std::optional(integer) : std::nullopt;
+}
+
+double JsonView::Real() const {
+  double real = 0;
+  return Access::Get(*this, real) ? real : 0;
+}
+
+void JsonView::ForEach(const std::function<void(const JsonView&)>& look) const {
+  dom::array array;
+  if (!Access::Get(*this, array)) return;
+  for (const dom::element element : array) look(Access::Of(element));
+}
+
+void JsonView::ForMembers(const std::function<void(std::string_view, const JsonView&)>& look) const {
+  dom::object object;
+  if (!Access::Get(*this, object)) return;
+  for (const auto& [key, element] : object) look(key, Access::Of(element));
+}
+
+std::string JsonView::Compact() const {
+  return present_ ? simdjson::minify(Access::Element(*this)) : std::string();
+}
+
+class JsonDocument::Impl {
  public:
-  simdjson::error_code Open(std::string_view json, ondemand::document& document, ondemand::object& root) {
-    if (const auto error =
-            parser_.iterate(json.data(), json.size(), json.size() + kJsonPadding).get(document)) {
-      return error;
+  Result<JsonView> Read(std::string_view text) {
+    ++texts_read;
+    dom::element root;
+    if (const auto error = parser_.parse(text.data(), text.size(), false).get(root)) {
+      return Error{fmt::format("not JSON: {}", simdjson::error_message(error))};
     }
-    return document.get_object().get(root);
+    return JsonView::Access::Of(root);
   }
 
  private:
-  ondemand::parser parser_;
+  dom::parser parser_;
 };
 
-JsonReader::JsonReader() : impl_(std::make_unique<Impl>()) {}
-JsonReader::~JsonReader() = default;
+JsonDocument::JsonDocument() : impl_(std::make_unique<Impl>()) {}
+JsonDocument::~JsonDocument() = default;
 
-Result<ObjectHead> JsonReader::Head(std::string_view json) {
-  ObjectHead head;
-  bool found = false;
-  ondemand::document document;
-  ondemand::object root;
-  auto error = impl_->Open(json, document, root);
-  if (!error) {
-    for (auto field : root) {
-      std::string_view key;
-      if ((error = field.unescaped_key().get(key))) break;
-      if (key != "metadata") continue;
-      ondemand::value value;
-      if ((error = field.value().get(value))) break;
-      error = TakeMetadata(value, head);
-      found = true;
-      break;
-    }
-  }
-  if (error) return NotJson("an object", error);
-  if (!found) return Error{"an object without metadata"};
-  return head;
+Result<JsonView> JsonDocument::Read(std::string_view text) {
+  return impl_->Read(text);
 }
 
-Result<ListHead> JsonReader::List(std::string_view json,
-                                  const std::function<Status(std::string_view item)>& on_item) {
+std::uint64_t JsonDocument::TextsRead() {
+  return texts_read;
+}
+
+Result<ObjectHead> ReadHead(const JsonView& object) {
+  const JsonView metadata = object.At("/metadata");
+  if (!metadata.map()) return Error{"an object without metadata"};
+  const auto text = [&](std::string_view pointer) { return std::string(metadata.At(pointer).Text()); };
+  return ObjectHead{text("/namespace"), text("/name"), text("/uid"), text("/resourceVersion")};
+}
+
+Result<ObjectHead> ReadHead(std::string_view text) {
+  JsonDocument document;
+  const auto root = document.Read(text);
+  if (!root) return root.error();
+  return ReadHead(*root);
+}
+
+Result<ListHead> ReadList(std::string_view text, const std::function<Status(const JsonView&)>& on_item) {
+  // They keep their buffers, for all reflectors of the thread.
+  thread_local ondemand::parser parser;
+  thread_local JsonDocument document;
   ListHead head;
   std::optional<Error> refused;
   bool has_items = false;
-  ondemand::document document;
-  ondemand::object root;
-  auto error = impl_->Open(json, document, root);
+  const auto take = [&](ondemand::value value) {
+    std::string_view item;
+    if (const auto error = TakeObjectText(value, item)) return error;
+    ++head.items;
+    const auto object = document.Read(item);
+    const Status taken = object ? on_item(*object) : object.error();
+    if (taken) return simdjson::SUCCESS;
+    refused = taken.error();
+    return simdjson::INCORRECT_TYPE;
+  };
   const auto items = [&](ondemand::value value) {
     has_items = true;
     ondemand::array array;
@@ -137,17 +209,15 @@ Result<ListHead> JsonReader::List(std::string_view json,
     if (wrong) return wrong;
     for (auto element : array) {
       ondemand::value item;
-      std::string_view text;
-      if (const auto bad = element.get(item)) return bad;
-      if (const auto bad = TakeObjectText(item, text)) return bad;
-      ++head.items;
-      if (const Status taken = on_item(text); !taken) {
-        refused = taken.error();
-        return simdjson::INCORRECT_TYPE;
-      }
+      if (const auto error = element.get(item)) return error;
+      if (const auto error = take(item)) return error;
     }
     return simdjson::SUCCESS;
   };
+  ondemand::document list;
+  ondemand::object root;
+  auto error = parser.iterate(text.data(), text.size(), text.size() + kJsonPadding).get(list);
+  if (!error) error = list.get_object().get(root);
   if (!error) {
     error = ForMembers(root, [&](std::string_view key, ondemand::value value) {
       if (key == "metadata") return TakeListMetadata(value, head);
@@ -156,26 +226,9 @@ Result<ListHead> JsonReader::List(std::string_view json,
     });
   }
   if (refused) return *std::move(refused);
-  if (error) return NotJson("a list", error);
+  if (error) return Error{fmt::format("not the JSON of a list: {}", simdjson::error_message(error))};
   if (!has_items) return Error{"not a list: there are no items"};
   return head;
-}
-
-Result<JsonReader::Envelope> JsonReader::Event(std::string_view line) {
-  Envelope envelope;
-  ondemand::document document;
-  ondemand::object root;
-  auto error = impl_->Open(line, document, root);
-  if (!error) {
-    error = ForMembers(root, [&](std::string_view key, ondemand::value value) {
-      if (key == "type") return TakeText(value, envelope.type);
-      if (key == "object") return TakeObjectText(value, envelope.object);
-      return simdjson::SUCCESS;
-    });
-  }
-  if (error) return NotJson("a watch event", error);
-  if (envelope.type.empty() || envelope.object.empty()) return Error{"a watch event without type or object"};
-  return envelope;
 }
 
 }  // namespace voda::kube

@@ -11,42 +11,39 @@
 #include <system_error>
 #include <utility>
 
-#include "kube/files.h"
-#include "kube/json_text.h"
-#include "spec/document.h"
-#include "spec/value.h"
+#include "base/files.h"
+#include "base/text.h"
+#include "document/documents.h"
+#include "document/value.h"
+#include "kube/base64.h"
 
 namespace voda::kube {
 
 namespace {
-
-using spec::Value;
-using spec::ValuePtr;
 
 constexpr std::size_t kNamesShown = 10;
 
 // One kubeconfig file that was read.
 struct File {
   std::string path;  // absolute
-  ValuePtr root;
+  Value root;
 };
 
-// A place in a file.
+// A mapping in a file.
 struct Place {
   const File* file = nullptr;
   const Value* value = nullptr;
   std::string path;
 };
 
-// Takes fields out of a place; the first mistake is kept. Values are shown in messages only where they are no
-// secret.
+// Reads fields of a place and keeps the first error. Messages show a value only where it is no secret.
 class Taker {
  public:
   Taker(Place place, std::optional<Error>& error) : place_(std::move(place)), error_(error) {}
 
   Place At(std::string_view key) const {
     const Value* found = place_.value != nullptr ? place_.value->Find(key) : nullptr;
-    if (found != nullptr && found->kind == Value::Kind::kNull) found = nullptr;
+    if (found != nullptr && found->null()) found = nullptr;
     return {place_.file, found, fmt::format("{}.{}", place_.path, key)};
   }
   std::string Text(std::string_view key) { return TextAt(At(key), true); }
@@ -54,20 +51,20 @@ class Taker {
   bool Flag(std::string_view key) {
     const Place at = At(key);
     if (at.value == nullptr) return false;
-    if (at.value->kind == Value::Kind::kBool) return at.value->flag;
-    Fail(at, fmt::format("{} is not true or false", spec::Show(*at.value)));
+    if (at.value->boolean()) return at.value->Flag();
+    Fail(at, fmt::format("{} is not true or false", Show(*at.value)));
     return false;
   }
   std::vector<Place> Items(std::string_view key) {
     const Place at = At(key);
     std::vector<Place> items;
     if (at.value == nullptr) return items;
-    if (at.value->kind != Value::Kind::kList) {
+    if (!at.value->list()) {
       Fail(at, "is not a list");
       return items;
     }
-    for (std::size_t i = 0; i < at.value->items.size(); ++i) {
-      items.push_back({at.file, at.value->items[i].get(), fmt::format("{}[{}]", at.path, i)});
+    for (std::size_t i = 0; i < at.value->items().size(); ++i) {
+      items.push_back({at.file, &at.value->items()[i], fmt::format("{}[{}]", at.path, i)});
     }
     return items;
   }
@@ -76,7 +73,7 @@ class Taker {
     for (const Place& item : Items(key)) texts.push_back(TextAt(item, true));
     return texts;
   }
-  // A path in the file, made absolute.
+  // A path that stands in the file, made absolute.
   std::string PathText(std::string_view key) {
     std::string text = Text(key);
     if (text.empty() || text.front() == '/') return text;
@@ -105,9 +102,9 @@ class Taker {
 
  private:
   std::string TextAt(const Place& at, bool shown) {
-    if (at.value == nullptr || at.value->kind == Value::Kind::kNull) return {};
-    if (at.value->kind == Value::Kind::kText) return at.value->text;
-    Fail(at, shown ? fmt::format("{} is not text; put it in quotes", spec::Show(*at.value))
+    if (at.value == nullptr || at.value->null()) return {};
+    if (at.value->text()) return at.value->Text();
+    Fail(at, shown ? fmt::format("{} is not text; put it in quotes", Show(*at.value))
                    : std::string("is not text; put it in quotes"));
     return {};
   }
@@ -116,7 +113,7 @@ class Taker {
   std::optional<Error>& error_;
 };
 
-// The reader quotes what it does not understand, which may be a token.
+// The YAML reader quotes what it does not understand, which may be a token.
 std::string WithoutQuoted(std::string_view text) {
   std::string out;
   bool quoted = false;
@@ -133,37 +130,34 @@ std::string WithoutQuoted(std::string_view text) {
 
 Result<File> ReadConfigFile(const std::string& path) {
   File file{.path = std::filesystem::absolute(path).lexically_normal().string()};
-  const auto text = ReadSmallFile(file.path, false);
+  const auto text = ReadFile(file.path, kMaxSmallFile);
   if (!text) return Error{fmt::format("kubeconfig: {}; name another with KUBECONFIG", text.error().message)};
-  const auto documents = spec::ReadDocuments(*text, {.bytes = kMaxSmallFile, .documents = 1});
+  auto documents = ReadDocuments(*text, {.bytes = kMaxSmallFile, .documents = 1});
   if (!documents) {
     return Error{fmt::format("{}: {}", file.path, WithoutQuoted(documents.error().message))};
   }
-  if (documents->empty() || documents->front()->kind == Value::Kind::kNull) {
-    file.root = std::make_shared<const Value>();
-    return file;
-  }
-  file.root = documents->front();
-  if (file.root->kind != Value::Kind::kMap) {
+  if (documents->empty() || documents->front().null()) return file;
+  file.root = std::move(documents->front());
+  if (!file.root.map()) {
     return Error{fmt::format("{}: not a kubeconfig: it has no clusters, users and contexts", file.path)};
   }
   return file;
 }
 
-// The first entry of that name in `list` (clusters, users, contexts) of any file.
+// Finds the first entry of that name in `list` (clusters, users, contexts) of any file.
 Result<Place> FindEntry(const std::vector<File>& files, std::string_view list, std::string_view member,
                         const std::string& name) {
   std::vector<std::string> known;
   std::optional<Error> error;
   for (const File& file : files) {
-    Taker taker({&file, file.root.get(), "kubeconfig"}, error);
+    Taker taker({&file, &file.root, "kubeconfig"}, error);
     for (const Place& item : taker.Items(list)) {
       Taker entry = taker.In(item);
       const std::string found = entry.Text("name");
       if (error) return *error;
       if (found == name) {
         Place at = entry.At(member);
-        if (at.value == nullptr || at.value->kind != Value::Kind::kMap) {
+        if (at.value == nullptr || !at.value->map()) {
           return Error{fmt::format("{}: {} \"{}\": there is no {} in it", file.path, list, name, member)};
         }
         at.path = fmt::format("{}[{}].{}", list, name, member);
@@ -211,7 +205,7 @@ void TakeCluster(Taker& cluster, KubeConfig& config) {
     cluster.Fail(cluster.At("server"), "has a user, query or fragment in it; give it as https://HOST:PORT");
   }
   if (!config.proxy_url.empty()) {
-    // It may hold a password: not shown.
+    // The URL may hold a password, so it is not shown.
     if (const auto wrong = WrongUrl(config.proxy_url, {"http", "https", "socks5"})) {
       cluster.Fail(cluster.At("proxy-url"), *wrong);
     }
@@ -265,8 +259,8 @@ void TakeUser(Taker& user, Login& login) {
   login.as = {.user = user.Text("as"), .uid = user.Text("as-uid"), .groups = user.Texts("as-groups")};
   if (const Place extra = user.At("as-user-extra"); extra.value != nullptr) {
     Taker members = user.In(extra);
-    if (extra.value->kind != Value::Kind::kMap) user.Fail(extra, "is not a mapping of lists of text");
-    for (const auto& [key, value] : extra.value->members) login.as.extra[key] = members.Texts(key);
+    if (!extra.value->map()) user.Fail(extra, "is not a mapping of lists of text");
+    for (const auto& [key, value] : extra.value->members()) login.as.extra[key] = members.Texts(key);
   }
   login.exec = TakeExec(user);
   if (login.certificate.empty() != login.key.empty()) {
@@ -278,10 +272,10 @@ void TakeUser(Taker& user, Login& login) {
   }
   if (login.as.user.empty() &&
       (!login.as.uid.empty() || !login.as.groups.empty() || !login.as.extra.empty())) {
-    user.Fail(user.At("as"), "is missing; groups, uid and extra need a user to be");
+    user.Fail(user.At("as"), "is missing; groups, uid and extra need a user to act as");
   }
   if (user.At("auth-provider").value != nullptr) {
-    user.Fail(user.At("auth-provider"), "is not supported any more, by kubectl neither; use exec");
+    user.Fail(user.At("auth-provider"), "is not supported any more, nor is it by kubectl; use exec");
   }
 }
 
@@ -306,7 +300,7 @@ Result<KubeConfig> LoadKubeConfig(const KubeConfigOptions& options) {
   KubeConfig config{.context = options.context};
   for (const File& file : files) {
     if (!config.context.empty()) break;
-    config.context = Taker({&file, file.root.get(), "kubeconfig"}, error).Text("current-context");
+    config.context = Taker({&file, &file.root, "kubeconfig"}, error).Text("current-context");
   }
   if (error) return *error;
   if (config.context.empty()) {
@@ -352,8 +346,9 @@ Result<KubeConfig> LoadInCluster(const InClusterOptions& options) {
     return Error{
         fmt::format("KUBERNETES_SERVICE_HOST and _PORT make \"{}\", which {}", config.server, *wrong)};
   }
-  // Missing in old clusters; the token's own namespace is then not known, and "default" is as good as any.
-  if (auto name_space = ReadSmallFile(options.folder + "/namespace", true, 4096)) {
+  // Old clusters have no such file; the token's own namespace is then unknown, and "default" is as good as
+  // any.
+  if (auto name_space = ReadFile(options.folder + "/namespace", 4096, FileKind::kRegular)) {
     const auto end = name_space->find_last_not_of(" \t\r\n");
     name_space->resize(end == std::string::npos ? 0 : end + 1);
     if (!name_space->empty()) config.name_space = *std::move(name_space);
@@ -377,13 +372,8 @@ Result<KubeConfig> FindKubeConfig(const std::string& file, const std::string& co
 }
 
 std::vector<std::string> SplitPaths(std::string_view list) {
-  std::vector<std::string> paths;
-  while (!list.empty()) {
-    const std::size_t end = list.find(':');
-    if (end != 0) paths.emplace_back(list.substr(0, end));
-    list.remove_prefix(end == list.npos ? list.size() : end + 1);
-  }
-  return paths;
+  const auto paths = SplitWords(list, ":");
+  return {paths.begin(), paths.end()};
 }
 
 }  // namespace voda::kube

@@ -1,9 +1,9 @@
-// KubeConfig: which API server, and as whom. Read from kubeconfig files or from the pod we run in, by
-// kubectl's rules.
+// KubeConfig: which API server to use, and as whom. It is read from kubeconfig files or from the pod we run
+// in, by kubectl's rules.
 //
-// Nothing here connects, and nothing is read but configuration: token files and plug-ins are credentials.h's
-// business, since what they say changes. Errors name the file, the field and the fix; a secret is never part
-// of a message.
+// Nothing here connects, and only configuration is read: token files and plug-ins belong to credentials.h,
+// since their content changes. Errors name the file, the field and the fix; a secret is never part of a
+// message.
 #pragma once
 
 #include <map>
@@ -17,22 +17,25 @@
 
 namespace voda::kube {
 
+// The limit for a configuration or certificate file.
+inline constexpr std::size_t kMaxSmallFile = std::size_t{8} << 20;
+
 // Text that must not reach a log: it cannot be formatted.
 struct Secret {
   std::string text;
   bool empty() const { return text.empty(); }
 };
 
-// A certificate or key in PEM: given, or in a file that may change.
+// A certificate or key in PEM, either given here or in a file that may change.
 struct Pem {
   Secret data;
-  std::string file;  // absolute; unused where there is data
+  std::string file;  // absolute; not used if there is data
   bool empty() const { return data.empty() && file.empty(); }
 };
 
 // A program that prints an ExecCredential (client.authentication.k8s.io).
 struct ExecPlugin {
-  std::string command;  // with a slash: relative to the file, made absolute; else searched on PATH
+  std::string command;  // made absolute if it has a slash, else searched on PATH
   std::vector<std::string> args;
   std::vector<std::pair<std::string, std::string>> env;
   std::string api_version;
@@ -51,7 +54,7 @@ struct Login {
   Pem certificate;
   Pem key;
   Secret token;
-  std::string token_file;  // wins over token, and is read again
+  std::string token_file;  // wins over token; the file is read again and again
   std::string username;
   Secret password;
   std::optional<ExecPlugin> exec;
@@ -59,10 +62,10 @@ struct Login {
 };
 
 struct KubeConfig {
-  std::string context;  // its name; "in-cluster" in a pod
+  std::string context;  // the context's name; "in-cluster" in a pod
   std::string server;   // https://host:port, perhaps with a path, no slash at the end
   std::string name_space = "default";
-  Pem authority;  // none: the system's
+  Pem authority;  // if empty, the system's authorities
   std::string tls_server_name;
   std::string proxy_url;
   bool insecure = false;
@@ -70,12 +73,12 @@ struct KubeConfig {
 };
 
 struct KubeConfigOptions {
-  std::vector<std::string> files;  // merged; the first that says something wins
-  std::string context;             // empty: current-context
-  std::string name_space;          // empty: the context's, else "default"
+  std::vector<std::string> files;  // merged; the first file that sets a field wins
+  std::string context;             // if empty, current-context
+  std::string name_space;          // if empty, the context's, else "default"
 };
 
-// A file of `files` that does not exist is skipped if another does exist.
+// Skips a file of `files` that does not exist, if another one does.
 Result<KubeConfig> LoadKubeConfig(const KubeConfigOptions& options);
 
 struct InClusterOptions {
@@ -85,8 +88,8 @@ struct InClusterOptions {
 };
 Result<KubeConfig> LoadInCluster(const InClusterOptions& options);
 
-// What kubectl would do in this environment: `file` if given, else KUBECONFIG, else the pod we run in, else
-// ~/.kube/config.
+// Does what kubectl would do in this environment: uses `file` if given, else KUBECONFIG, else the pod we
+// run in, else ~/.kube/config.
 Result<KubeConfig> FindKubeConfig(const std::string& file = {}, const std::string& context = {});
 
 // The paths of KUBECONFIG, separated by colons; empty parts are left out.

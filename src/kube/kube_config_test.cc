@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "kube/json_text.h"
+#include "kube/base64.h"
 #include "support/check.h"
 
 namespace voda::kube {
@@ -30,7 +30,7 @@ class KubeConfigTest : public ::testing::Test {
     std::ofstream(path, std::ios::trunc) << text;
     return path;
   }
-  // One cluster and one user with these lines in them.
+  // A kubeconfig with one cluster and one user, which have these lines.
   static std::string Yaml(const std::string& cluster, const std::string& user) {
     return "current-context: main\ncontexts:\n- name: main\n  context: {cluster: c, user: u, namespace: "
            "team}\n"
@@ -186,7 +186,7 @@ TEST_F(KubeConfigTest, RubbishIsRefusedAndNothingWorse) {
   const std::string whole =
       Yaml("server: https://h\ncertificate-authority-data: YWJj",
            "exec: {command: x, apiVersion: client.authentication.k8s.io/v1}\nas-user-extra: {a: [b]}");
-  testing::Check(
+  voda::testing::Check(
       [&] {
         std::string text = whole;
         const int changes = *rc::gen::inRange(1, 6);

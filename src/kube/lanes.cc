@@ -5,16 +5,13 @@
 
 namespace voda::kube {
 
-std::array<LaneLimits, kLanes> DefaultLanes() {
-  std::array<LaneLimits, kLanes> lanes;
-  lanes[static_cast<std::size_t>(Lane::kLease)] = {
-      .per_second = 0, .burst = 0, .in_flight = 4, .waiting = 64};
-  lanes[static_cast<std::size_t>(Lane::kWrite)] = {
-      .per_second = 50, .burst = 100, .in_flight = 16, .waiting = 10'000};
-  lanes[static_cast<std::size_t>(Lane::kRead)] = {
-      .per_second = 50, .burst = 100, .in_flight = 8, .waiting = 10'000};
-  lanes[static_cast<std::size_t>(Lane::kEvent)] = {
-      .per_second = 10, .burst = 50, .in_flight = 2, .waiting = 4096};
+LimitsOfLanes DefaultLanes() {
+  LimitsOfLanes lanes;
+  lanes[Lane::kLease] = {.per_second = 0, .burst = 0, .in_flight = 4, .waiting = 64};
+  lanes[Lane::kWrite] = {.per_second = 50, .burst = 100, .in_flight = 16, .waiting = 10'000};
+  lanes[Lane::kStatus] = {.per_second = 25, .burst = 50, .in_flight = 4, .waiting = 4096};
+  lanes[Lane::kRead] = {.per_second = 50, .burst = 100, .in_flight = 8, .waiting = 10'000};
+  lanes[Lane::kEvent] = {.per_second = 10, .burst = 50, .in_flight = 2, .waiting = 4096};
   return lanes;
 }
 
@@ -40,14 +37,14 @@ TimePoint TokenBucket::ReadyAt(TimePoint now) const {
   return now + Duration(static_cast<Duration::rep>(std::ceil(missing / per_second_ * 1000)));
 }
 
-Lanes::Lanes(const std::array<LaneLimits, kLanes>& limits) {
+Lanes::Lanes(const LimitsOfLanes& limits) {
   for (const LaneLimits& lane : limits) {
     lanes_.push_back({.limits = lane, .bucket = TokenBucket(lane.per_second, std::max(1.0, lane.burst))});
   }
 }
 
 bool Lanes::Add(Lane lane, const std::string& flow, Id id) {
-  State& state = lanes_[static_cast<std::size_t>(lane)];
+  State& state = lanes_[lane];
   if (state.waiting >= state.limits.waiting) return false;
   state.flows[flow].push_back(id);
   ++state.waiting;
@@ -55,7 +52,7 @@ bool Lanes::Add(Lane lane, const std::string& flow, Id id) {
 }
 
 void Lanes::Remove(Lane lane, Id id) {
-  State& state = lanes_[static_cast<std::size_t>(lane)];
+  State& state = lanes_[lane];
   for (auto at = state.flows.begin(); at != state.flows.end(); ++at) {
     auto& queue = at->second;
     const auto found = std::find(queue.begin(), queue.end(), id);
@@ -70,6 +67,7 @@ void Lanes::Remove(Lane lane, Id id) {
 std::vector<Lanes::Id> Lanes::Take(TimePoint now) {
   std::vector<Id> out;
   for (State& state : lanes_) {
+    if (GivesWay(state)) continue;
     while (state.waiting > 0 && state.in_flight < state.limits.in_flight && state.bucket.Take(now)) {
       auto turn = state.flows.upper_bound(state.last);
       if (turn == state.flows.end()) turn = state.flows.begin();
@@ -84,14 +82,19 @@ std::vector<Lanes::Id> Lanes::Take(TimePoint now) {
   return out;
 }
 
+bool Lanes::GivesWay(const State& state) const {
+  return &state == &lanes_[Lane::kEvent] &&
+         (lanes_[Lane::kWrite].waiting > 0 || lanes_[Lane::kStatus].waiting > 0);
+}
+
 void Lanes::Finished(Lane lane) {
-  --lanes_[static_cast<std::size_t>(lane)].in_flight;
+  --lanes_[lane].in_flight;
 }
 
 std::optional<TimePoint> Lanes::NextAt(TimePoint now) const {
   std::optional<TimePoint> next;
   for (const State& state : lanes_) {
-    if (state.waiting == 0 || state.in_flight >= state.limits.in_flight) continue;
+    if (state.waiting == 0 || state.in_flight >= state.limits.in_flight || GivesWay(state)) continue;
     const TimePoint at = state.bucket.ReadyAt(now);
     if (!next || at < *next) next = at;
   }
@@ -99,7 +102,7 @@ std::optional<TimePoint> Lanes::NextAt(TimePoint now) const {
 }
 
 std::size_t Lanes::waiting(Lane lane) const {
-  return lanes_[static_cast<std::size_t>(lane)].waiting;
+  return lanes_[lane].waiting;
 }
 
 }  // namespace voda::kube

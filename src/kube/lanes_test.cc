@@ -5,9 +5,9 @@
 namespace voda::kube {
 namespace {
 
-std::array<LaneLimits, kLanes> Only(LaneLimits limits) {
-  std::array<LaneLimits, kLanes> all = DefaultLanes();
-  all[static_cast<std::size_t>(Lane::kWrite)] = limits;
+LimitsOfLanes Only(LaneLimits limits) {
+  LimitsOfLanes all = DefaultLanes();
+  all[Lane::kWrite] = limits;
   return all;
 }
 

@@ -107,7 +107,7 @@ class LeaderElection::Impl {
     Do(state_.OnFailed(now, wall, *reply.error));
   }
 
-  // What changed goes to whoever asks and to the callbacks.
+  // Tells the callbacks and the readers on other threads what has changed.
   void Tell() {
     until_ = state_.LeaderUntil().time_since_epoch().count();
     {

@@ -1,4 +1,4 @@
-// LeaderElection: LeaseState over an Io. Of all replicas that share a lease one leads.
+// LeaderElection: LeaseState over an Io. One of all the replicas that share a lease leads.
 #pragma once
 
 #include <cstdint>
@@ -16,33 +16,33 @@ namespace voda::kube {
 struct LeaseOptions {
   std::string name_space;
   std::string name;
-  std::string identity;  // unique among the replicas: pod name and a random part
+  std::string identity;  // unique among the replicas: the pod's name and a random part
   LeaseRules rules;
   std::uint64_t seed = 1;
 };
 
 struct LeaseCallbacks {
-  std::function<void()> on_leading;  // on the I/O thread
-  std::function<void()> on_lost;     // stop writing; it goes on trying to lead
+  std::function<void()> on_leading;  // called on the I/O thread
+  std::function<void()> on_lost;     // stop writing; the election goes on
 };
 
 class LeaderElection {
  public:
   static Result<std::unique_ptr<LeaderElection>> Create(Io& io, Counters& counters, LeaseOptions options,
                                                         LeaseCallbacks callbacks);
-  ~LeaderElection();  // without giving the lease back, if Stop was not called
+  ~LeaderElection();  // does not give the lease back unless Stop was called
   LeaderElection(const LeaderElection&) = delete;
   LeaderElection& operator=(const LeaderElection&) = delete;
 
   void Start();
-  // Gives the lease back, so that another replica need not wait for its end; `stopped` is called when the
-  // server has answered, or did not in time. on_lost is not called.
+  // Gives the lease back, so that another replica need not wait for its end. `stopped` is called when the
+  // server has answered, or did not answer in time. on_lost is not called.
   void Stop(std::function<void()> stopped);
 
-  // Any thread. Check it before each write, with time left for the write.
+  // Any thread may call this. Check it before each write, and leave time for the write.
   TimePoint LeaderUntil() const;
   bool IsLeader() const;
-  // Who leads, as far as we know; empty: nobody.
+  // The leader's identity as far as we know; empty if there is none.
   std::string Holder() const;
 
  private:

@@ -1,13 +1,13 @@
 #include "kube/lease_state.h"
 
 #include <fmt/format.h>
-#include <simdjson.h>
 
 #include <algorithm>
 #include <limits>
 #include <utility>
 
-#include "kube/json_text.h"
+#include "document/documents.h"
+#include "document/json_writer.h"
 
 namespace voda::kube {
 
@@ -42,7 +42,7 @@ LeaseCommand LeaseState::Get() {
 }
 
 LeaseCommand LeaseState::Wait(TimePoint now) {
-  // Followers come at different times; a leader keeps its beat.
+  // Followers try at different times; a leader keeps its beat.
   const double stretch = leading_ ? 1 : 1 + rules_.jitter * random_.Uniform();
   Duration wait(static_cast<Duration::rep>(static_cast<double>(rules_.retry.count()) * stretch));
   if (now < TheirsUntil()) wait = std::min(wait, TheirsUntil() - now);
@@ -120,7 +120,7 @@ LeaseCommand LeaseState::OnWritten(TimePoint now, const StoredLease& lease) {
   Saw(now, lease);
   if (stopping_) return {.kind = LeaseCommand::Kind::kStopped};
   trusted_ = true;
-  // An answer that took too long may speak of a lease that has ended since.
+  // A late answer may be about a lease that has ended since.
   const TimePoint until = sent_at_ + rules_.renew_deadline;
   if (now < until) {
     leading_ = true;
@@ -137,11 +137,11 @@ LeaseCommand LeaseState::OnFailed(TimePoint now, WallTime wall, const ApiError& 
   OnDeadline(now);
   if (stopping_) return {.kind = LeaseCommand::Kind::kStopped};
   if (error.reason == Reason::kNotFound) {
-    if (now < TheirsUntil()) return Wait(now);  // who held it leads until it cannot renew
+    if (now < TheirsUntil()) return Wait(now);  // the holder leads until it cannot renew
     seen_.reset();
     if (!of_a_write) return Write(now, wall);
   }
-  // Somebody else wrote: a leader must know at once whether it still is one.
+  // Somebody else wrote the lease: a leader must learn at once whether it still leads.
   if (of_a_write && leading_ && error.reason == Reason::kConflict) return Get();
   return Wait(now);
 }
@@ -161,57 +161,43 @@ LeaseCommand LeaseState::Stop(TimePoint, WallTime wall) {
 }
 
 std::string LeaseJson(std::string_view name_space, std::string_view name, const StoredLease& lease) {
-  Members metadata;
-  metadata.Text("name", name).Text("namespace", name_space).TextIf("resourceVersion", lease.resource_version);
-  if (!lease.labels.empty()) metadata.Raw("labels", lease.labels);
-  if (!lease.annotations.empty()) metadata.Raw("annotations", lease.annotations);
-  Members spec;
-  spec.Text("holderIdentity", lease.record.holder)
-      .Number("leaseDurationSeconds", lease.record.duration_seconds)
-      .TextIf("acquireTime", lease.record.acquire_time)
-      .TextIf("renewTime", lease.record.renew_time)
-      .Number("leaseTransitions", lease.record.transitions);
-  return Members()
-      .Text("apiVersion", "coordination.k8s.io/v1")
-      .Text("kind", "Lease")
-      .Raw("metadata", metadata.Object())
-      .Raw("spec", spec.Object())
-      .Object();
+  JsonWriter out;
+  out.Object().Field("apiVersion", "coordination.k8s.io/v1").Field("kind", "Lease");
+  out.Key("metadata").Object().Field("name", name).Field("namespace", name_space);
+  out.FieldIf("resourceVersion", lease.resource_version);
+  if (!lease.labels.empty()) out.Key("labels").Raw(lease.labels);
+  if (!lease.annotations.empty()) out.Key("annotations").Raw(lease.annotations);
+  out.End();
+  out.Key("spec").Object();
+  out.Field("holderIdentity", lease.record.holder)
+      .Field("leaseDurationSeconds", lease.record.duration_seconds)
+      .FieldIf("acquireTime", lease.record.acquire_time)
+      .FieldIf("renewTime", lease.record.renew_time)
+      .Field("leaseTransitions", lease.record.transitions);
+  return out.End().End().Take();
 }
 
 Result<StoredLease> DecodeLease(std::string_view json) {
-  namespace dom = simdjson::dom;
-  dom::parser parser;
-  dom::object root;
-  dom::object metadata;
-  if (parser.parse(json.data(), json.size(), true).get(root) != simdjson::SUCCESS ||
-      root["metadata"].get(metadata) != simdjson::SUCCESS) {
-    return Error{"the answer is not a Lease"};
-  }
-  const auto text = [](const dom::object& object, std::string_view key) {
-    std::string_view value;
-    return object[key].get(value) == simdjson::SUCCESS ? std::string(value) : std::string();
+  const auto root = ParseJson(json);
+  if (!root || !(*root)["metadata"].map()) return Error{"the answer is not a Lease"};
+  const Value& metadata = (*root)["metadata"];
+  const auto raw = [&](std::string_view key) {
+    return metadata[key].map() ? ToJson(metadata[key]) : std::string();
   };
-  const auto number = [](const dom::object& object, std::string_view key) {
-    std::int64_t value = 0;
-    const bool fits = object[key].get(value) == simdjson::SUCCESS && value >= 0 && value <= 1'000'000'000;
-    return fits ? static_cast<int>(value) : 0;
-  };
-  const auto raw = [](const dom::object& object, std::string_view key) {
-    dom::object value;
-    return object[key].get(value) == simdjson::SUCCESS ? simdjson::minify(value) : std::string();
-  };
-  StoredLease lease{.resource_version = text(metadata, "resourceVersion"),
-                    .labels = raw(metadata, "labels"),
-                    .annotations = raw(metadata, "annotations")};
+  StoredLease lease{.resource_version = metadata["resourceVersion"].Text(),
+                    .labels = raw("labels"),
+                    .annotations = raw("annotations")};
   if (lease.resource_version.empty()) return Error{"a Lease without resourceVersion"};
-  if (dom::object spec; root["spec"].get(spec) == simdjson::SUCCESS) {
-    lease.record = {.holder = text(spec, "holderIdentity"),
-                    .duration_seconds = number(spec, "leaseDurationSeconds"),
-                    .acquire_time = text(spec, "acquireTime"),
-                    .renew_time = text(spec, "renewTime"),
-                    .transitions = number(spec, "leaseTransitions")};
-  }
+  const Value& spec = (*root)["spec"];
+  const auto number = [&](std::string_view key) {
+    const std::int64_t value = spec[key].ExactWhole().value_or(0);
+    return value >= 0 && value <= 1'000'000'000 ? static_cast<int>(value) : 0;
+  };
+  lease.record = {.holder = spec["holderIdentity"].Text(),
+                  .duration_seconds = number("leaseDurationSeconds"),
+                  .acquire_time = spec["acquireTime"].Text(),
+                  .renew_time = spec["renewTime"].Text(),
+                  .transitions = number("leaseTransitions")};
   return lease;
 }
 

@@ -9,7 +9,7 @@
 #include <memory>
 
 #include "kube/fake_io.h"
-#include "kube/json_text.h"
+#include "kube/time.h"
 #include "support/check.h"
 
 namespace voda::kube {
@@ -36,7 +36,7 @@ struct Elector {
   LeaseCommand Got(const StoredLease& lease) { return state.OnGot(now, kWall, lease); }
   LeaseCommand Timer() { return state.OnTimer(now, kWall); }
   LeaseCommand Failed(const ApiError& error) { return state.OnFailed(now, kWall, error); }
-  // Leads from now on, with what was written at version 5.
+  // Makes this elector the leader, with what was written at version 5.
   LeaseCommand Lead() {
     state.Start();
     const LeaseCommand write = Got(Held("", "4"));
@@ -86,7 +86,7 @@ TEST(LeaseStateTest, ACreateThatLostTheRaceWaits) {
 TEST(LeaseStateTest, TakesOverOnlyAfterItSawNoChangeForTheWholeDuration) {
   Elector e;
   e.state.Start();
-  // Its clock says that it ended long ago: that does not count.
+  // The holder's clock says that the lease ended long ago: that does not count.
   EXPECT_EQ(e.Got(Held("other", "1", "1999-01-01T00:00:00.000000Z")).kind, Kind::kWait);
   e.now += Duration(14'000);
   EXPECT_EQ(e.Got(Held("other", "2", "renewed")).kind, Kind::kWait);
@@ -110,7 +110,7 @@ TEST(LeaseStateTest, ALeaseThatRanOutIsTriedForAtOnce) {
   e.now += Duration(1500);
   EXPECT_EQ(e.Timer().kind, Kind::kGet);
   EXPECT_EQ(e.Got(Held("other", "1")).kind, Kind::kUpdate);
-  // Another was faster, or nobody answers: from then on it tries as often as ever.
+  // Another replica was faster, or nobody answers: from then on it tries as often as ever.
   EXPECT_GE(e.Failed({.reason = Reason::kNoAnswer}).wait, Duration(2000));
 }
 
@@ -181,7 +181,7 @@ TEST(LeaseStateTest, ALostRenewalIsReadBackAndRepeated) {
   e.Failed({.reason = Reason::kConnection});
   e.now += Duration(2000);
   EXPECT_EQ(e.Timer().kind, Kind::kGet);
-  StoredLease stored = lost.lease;  // it had been done
+  StoredLease stored = lost.lease;  // the write had been carried out
   stored.resource_version = "6";
   const LeaseCommand again = e.Got(stored);
   EXPECT_EQ(again.kind, Kind::kUpdate);
@@ -210,7 +210,7 @@ TEST(LeaseStateTest, ALeaseThatSomebodyDeletedIsMadeAgain) {
   EXPECT_EQ(e.Failed({.reason = Reason::kNotFound, .code = 404}).kind, Kind::kCreate);
 }
 
-// Its holder goes on leading until it cannot renew.
+// The holder of a deleted lease leads on until it cannot renew.
 TEST(LeaseStateTest, ALeaseThatSomebodyDeletedIsLeftToItsHolderUntilItWouldHaveRunOut) {
   const ApiError gone{.reason = Reason::kNotFound, .code = 404};
   Elector e;
@@ -228,13 +228,13 @@ TEST(LeaseStateTest, ALeaseThatSomebodyDeletedIsLeftToItsHolderUntilItWouldHaveR
   EXPECT_EQ(e.Timer().kind, Kind::kGet);
   EXPECT_EQ(e.Failed(gone).kind, Kind::kCreate);
 
-  Elector free;  // nobody held it
+  Elector free;  // nobody held the lease
   free.state.Start();
   free.Got(Held("", "1"));
   free.Failed({.reason = Reason::kConflict, .code = 409});
   EXPECT_EQ(free.Failed(gone).kind, Kind::kCreate);
 
-  Elector back;  // its holder has made it again
+  Elector back;  // the holder has made the lease again
   back.state.Start();
   back.Got(Held("other", "1"));
   back.now += Duration(2000);
@@ -261,7 +261,7 @@ TEST(LeaseStateTest, StoppingGivesTheLeaseBack) {
   follower.Got(Held("other", "1"));
   EXPECT_EQ(follower.state.Stop(follower.now, kWall).kind, Kind::kStopped);
 
-  Elector writing;  // whether the write was done is not known
+  Elector writing;  // the elector does not know whether the write was carried out
   writing.state.Start();
   const LeaseCommand write = writing.Got(Held("", "1"));
   EXPECT_EQ(writing.state.Stop(writing.now, kWall).kind, Kind::kGet);
@@ -290,19 +290,19 @@ struct Network {
   bool deletes = false;  // somebody deletes the Lease at times, once all know who leads
 };
 
-// A Lease on a server and several electors: never two leaders.
+// One Lease on a server and several electors: there are never two leaders.
 void CheckOneLeads(const Network& network) {
   struct Replica {
     std::unique_ptr<LeaseState> state;
     LeaseCommand command;
-    TimePoint due{};      // of a wait
-    TimePoint arrives{};  // of an answer
+    TimePoint due{};      // when a wait ends
+    TimePoint arrives{};  // when an answer arrives
     std::optional<StoredLease> answer;
     std::optional<ApiError> error;
   };
   TimePoint now{Duration(0)};
   std::optional<StoredLease> server;
-  TimePoint spared{};  // until when nobody deletes it
+  TimePoint spared{};  // until then nobody deletes the Lease
   int version = 0;
   const auto serve = [&](Replica& replica) {
     const bool reaches = *rc::gen::inRange(0, 10) >= network.lost_in_ten;
@@ -389,7 +389,7 @@ class LeaderElectionTest : public ::testing::Test {
     EXPECT_TRUE(made);
     return *std::move(made);
   }
-  // The server does what it is asked.
+  // Lets the server do what it is asked.
   void Accept() {
     auto lease = DecodeLease(WithVersion(io.Asked().body));
     io.Answer(200, LeaseJson("ns", "voda", *lease));

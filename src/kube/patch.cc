@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "base/check.h"
-#include "kube/json_text.h"
+#include "document/json_writer.h"
 
 namespace voda::kube {
 
@@ -22,10 +22,10 @@ Request WriteRequest(Verb verb, const Resource& resource, std::string_view name_
 
 void JsonPatch::Append(std::string_view operation, std::string_view pointer, const std::string_view* json) {
   if (!operations_.empty()) operations_ += ',';
-  Members members;
-  members.Text("op", operation).Text("path", pointer);
-  if (json != nullptr) members.Raw("value", *json);
-  operations_ += members.Object();
+  JsonWriter out;
+  out.Object().Field("op", operation).Field("path", pointer);
+  if (json != nullptr) out.Key("value").Raw(*json);
+  operations_ += out.End().text();
 }
 
 JsonPatch& JsonPatch::Test(std::string_view pointer, std::string_view json) {
@@ -45,10 +45,10 @@ JsonPatch& JsonPatch::Remove(std::string_view pointer) {
   return *this;
 }
 JsonPatch& JsonPatch::TestUid(std::string_view uid) {
-  return Test("/metadata/uid", JsonText(uid));
+  return Test("/metadata/uid", Quoted(uid));
 }
 JsonPatch& JsonPatch::TestResourceVersion(std::string_view version) {
-  return Test("/metadata/resourceVersion", JsonText(version));
+  return Test("/metadata/resourceVersion", Quoted(version));
 }
 
 std::string PointerPart(std::string_view text) {
@@ -66,37 +66,33 @@ std::string PointerPart(std::string_view text) {
 }
 
 std::string DeleteBody(const DeleteOptions& options) {
-  Members body;
-  body.Text("kind", "DeleteOptions").Text("apiVersion", "v1");
-  Members preconditions;
-  preconditions.TextIf("uid", options.uid).TextIf("resourceVersion", options.resource_version);
-  if (!preconditions.empty()) body.Raw("preconditions", preconditions.Object());
-  body.TextIf("propagationPolicy", options.propagation);
-  if (options.grace_seconds) body.Number("gracePeriodSeconds", *options.grace_seconds);
-  return body.Object();
+  JsonWriter body;
+  body.Object().Field("kind", "DeleteOptions").Field("apiVersion", "v1");
+  if (!options.uid.empty() || !options.resource_version.empty()) {
+    body.Key("preconditions").Object();
+    body.FieldIf("uid", options.uid).FieldIf("resourceVersion", options.resource_version).End();
+  }
+  body.FieldIf("propagationPolicy", options.propagation);
+  if (options.grace_seconds) body.Field("gracePeriodSeconds", *options.grace_seconds);
+  return body.End().Take();
 }
 
 std::string MergePatch(std::string_view fields, std::string_view uid, std::string_view resource_version) {
   VODA_CHECK(fields.size() >= 2 && fields.front() == '{' && fields.back() == '}');
-  Members metadata;
-  metadata.TextIf("uid", uid).TextIf("resourceVersion", resource_version);
-  if (metadata.empty()) return std::string(fields);
-  std::string patch = Members().Raw("metadata", metadata.Object()).Object();
-  if (fields == "{}") return patch;
-  patch.back() = ',';
-  return patch += fields.substr(1);
+  if (uid.empty() && resource_version.empty()) return std::string(fields);
+  JsonWriter patch;
+  patch.Object().Key("metadata").Object();
+  patch.FieldIf("uid", uid).FieldIf("resourceVersion", resource_version).End();
+  if (fields == "{}") return patch.End().Take();
+  return patch.Take() + ',' + std::string(fields.substr(1));
 }
 
 std::string ScaleBody(const ObjectKey& key, const Scale& scale) {
-  Members metadata;
-  metadata.Text("name", key.name).TextIf("namespace", key.name_space);
-  metadata.TextIf("uid", scale.uid).TextIf("resourceVersion", scale.resource_version);
-  return Members()
-      .Text("kind", "Scale")
-      .Text("apiVersion", "autoscaling/v1")
-      .Raw("metadata", metadata.Object())
-      .Raw("spec", Members().Number("replicas", scale.replicas).Object())
-      .Object();
+  JsonWriter body;
+  body.Object().Field("kind", "Scale").Field("apiVersion", "autoscaling/v1");
+  body.Key("metadata").Object().Field("name", key.name).FieldIf("namespace", key.name_space);
+  body.FieldIf("uid", scale.uid).FieldIf("resourceVersion", scale.resource_version).End();
+  return body.Key("spec").Object().Field("replicas", scale.replicas).End().End().Take();
 }
 
 Request GetRequest(const Resource& resource, const ObjectKey& key) {

@@ -1,5 +1,4 @@
-// Writes: bodies and requests that change objects without undoing what others did to them. Values are JSON
-// text, which json_text.h makes.
+// Bodies and requests that change objects without undoing what others did to them. Values are JSON text.
 #pragma once
 
 #include <optional>
@@ -17,7 +16,7 @@ class JsonPatch {
   JsonPatch& Add(std::string_view pointer, std::string_view json);
   JsonPatch& Replace(std::string_view pointer, std::string_view json);
   JsonPatch& Remove(std::string_view pointer);
-  // That it is still the object we mean, and unchanged.
+  // Tests that this is still the same object, and unchanged.
   JsonPatch& TestUid(std::string_view uid);
   JsonPatch& TestResourceVersion(std::string_view version);
 
@@ -29,24 +28,25 @@ class JsonPatch {
   std::string operations_;
 };
 
-// One part of a pointer: ~ and / escaped.
+// Escapes ~ and / in one part of a JSON pointer.
 std::string PointerPart(std::string_view text);
 
 struct DeleteOptions {
-  std::string uid;               // precondition; 409 where another object has the name now
+  std::string uid;               // precondition; the server answers 409 if another object has the name now
   std::string resource_version;  // precondition
-  std::string propagation;       // Background, Foreground, Orphan; empty: the resource's own
+  std::string propagation;       // Background, Foreground or Orphan; if empty, the resource's default
   std::optional<int> grace_seconds;
 };
 std::string DeleteBody(const DeleteOptions& options);
 
-// {"metadata":{"uid":…,"resourceVersion":…}} and the members of `fields`, a JSON object without metadata: a
-// merge patch that a changed object refuses with 409. Empty uid or version: not checked.
+// Returns {"metadata":{"uid":…,"resourceVersion":…}} with the members of `fields`, a JSON object without
+// metadata. The server answers this merge patch with 409 if the object has changed. An empty uid or version
+// is not checked.
 std::string MergePatch(std::string_view fields, std::string_view uid, std::string_view resource_version);
 
 struct Scale {
   int replicas = 0;
-  std::string resource_version;  // empty: whatever it is now
+  std::string resource_version;  // if empty, the current version
   std::string uid;
 };
 std::string ScaleBody(const ObjectKey& key, const Scale& scale);

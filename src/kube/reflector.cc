@@ -63,15 +63,7 @@ class Reflector::Impl {
 
   void OnList(const Reply& reply) {
     if (!reply.ok()) return Failed("list", *reply.error);
-    auto page = lists_.List(reply.body, [this](std::string_view item) -> Status {
-      const auto head = heads_.Head(item);
-      if (!head) return head.error();
-      if (head->name.empty() || head->uid.empty() || head->resource_version.empty()) {
-        return Error{"an item without name, uid or resourceVersion"};
-      }
-      state_.OnListItem(*head, item);
-      return Ok{};
-    });
+    auto page = ReadList(reply.body, [this](const JsonView& item) { return OnItem(item); });
     if (page && page->resource_version.empty()) page = Error{"a list without resourceVersion"};
     if (!page) {
       return Failed("list",
@@ -79,6 +71,16 @@ class Reflector::Impl {
     }
     Heard();
     Do(state_.OnListPage(*page));
+  }
+
+  Status OnItem(const JsonView& item) {
+    const auto head = ReadHead(item);
+    if (!head) return head.error();
+    if (head->name.empty() || head->uid.empty() || head->resource_version.empty()) {
+      return Error{"an item without name, uid or resourceVersion"};
+    }
+    state_.OnListItem(*head, item);
+    return Ok{};
   }
 
   void Failed(std::string_view what, const ApiError& error) {
@@ -141,11 +143,9 @@ class Reflector::Impl {
   const ReflectorOptions options_;
   ReflectorState state_;
   const std::string path_;
-  JsonReader lists_;
-  JsonReader heads_;
   std::optional<WatchParser> parser_;
   std::optional<ReflectorCommand> next_;  // what an ERROR event asked for
-  std::optional<ApiError> broken_;        // what came was no event
+  std::optional<ApiError> broken_;        // set if something other than an event came
   Io::Ticket ticket_ = Io::Ticket::kNone;
   bool started_ = false;
   bool stopped_ = false;

@@ -1,9 +1,8 @@
 // Reflector: a true copy of one resource, told as adds, updates and deletes on the I/O thread. Reflector
 // drives ReflectorState over an Io; TypedReflector keeps the decoded objects beside it.
 //
-// What the handlers may rely on: the order of changes of one object; no order between objects; the copy has
-// changed before they are called; they are called one after another; OnSynced comes after the whole first
-// list.
+// Handlers are called one after another, after the copy has changed. They see the changes of one object in
+// order; there is no order between objects. OnSynced comes after the whole first list.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +22,7 @@ namespace voda::kube {
 
 struct ReflectorOptions {
   Resource resource;
-  std::string name_space;  // empty: all
+  std::string name_space;  // empty means all namespaces
   std::string label_selector;
   std::string field_selector;
   ReflectorRules rules;
@@ -34,23 +33,22 @@ struct ReflectorOptions {
 
 class Reflector {
  public:
-  // All three must outlive it. Begins with Start.
+  // The references must outlive the reflector, which begins with Start.
   Reflector(Io& io, Counters& counters, ReflectorOptions options, ObjectSink& sink);
-  ~Reflector();  // Stop
+  ~Reflector();  // calls Stop
   Reflector(const Reflector&) = delete;
   Reflector& operator=(const Reflector&) = delete;
 
   void Start();
-  // After it returns the sink is not called any more. Not from within the sink.
+  // The sink is not called any more after this has returned. Do not call this from within the sink.
   void Stop();
 
   // Any thread.
   bool synced() const;
-  // Since the server last confirmed the copy: a page, an event, an open or ended watch. Grows while nothing
-  // is heard.
+  // The time since the server last confirmed the copy by a page, an event, or an opened or ended watch.
   Duration Age() const;
-  // On the I/O thread: whether the copy has a write that was answered with this version. What decides waits
-  // for it.
+  // On the I/O thread: whether the copy contains a write that was answered with this version. Decisions
+  // that depend on the write wait for it.
   bool HasSeen(std::string_view written_version) const;
 
  private:
@@ -59,8 +57,10 @@ class Reflector {
   std::unique_ptr<Impl> impl_;
 };
 
-// Keeps T for each object. Decode turns JSON (padded) into a T; an object it refuses is logged, counted and
-// left out (a known one is kept as it was), since one strange object must not stop the others.
+// Keeps a T for each object. Decode makes a T of each version of an object. It also gets its result for the
+// previous version, which is null for a new object, and may share with it what has not changed. An object
+// that Decode refuses is logged, counted and left out (a known one stays as it was), since one strange
+// object must not stop the others.
 template <class T>
 class TypedReflector final : private ObjectSink {
  public:
@@ -72,7 +72,7 @@ class TypedReflector final : private ObjectSink {
     virtual void OnDelete(const T& last) = 0;
     virtual void OnSynced() = 0;
   };
-  using Decode = std::function<Result<T>(const ObjectHead& head, std::string_view json)>;
+  using Decode = std::function<Result<T>(const ObjectHead& head, const JsonView& object, const T* before)>;
 
   TypedReflector(Io& io, Counters& counters, ReflectorOptions options, Decode decode, Handler& handler)
       : decode_(std::move(decode)),
@@ -90,15 +90,15 @@ class TypedReflector final : private ObjectSink {
   const std::map<ObjectKey, T>& objects() const { return objects_; }
 
  private:
-  void OnAdd(const ObjectHead& head, std::string_view json) override { Put(head, json); }
-  void OnUpdate(const ObjectHead& head, std::string_view json) override { Put(head, json); }
-  void OnDelete(const ObjectHead& head, std::string_view) override {
+  void OnAdd(const ObjectHead& head, const JsonView& object) override { Put(head, object); }
+  void OnUpdate(const ObjectHead& head, const JsonView& object) override { Put(head, object); }
+  void OnDelete(const ObjectHead& head, const JsonView&) override {
     auto gone = objects_.extract(ObjectKey{head.name_space, head.name});
     if (!gone.empty()) handler_.OnDelete(gone.mapped());
   }
   void OnSynced() override { handler_.OnSynced(); }
 
-  void Put(const ObjectHead& head, std::string_view json);
+  void Put(const ObjectHead& head, const JsonView& object);
 
   Decode decode_;
   Handler& handler_;
@@ -108,19 +108,20 @@ class TypedReflector final : private ObjectSink {
   Reflector reflector_;
 };
 
-// One line in the log for an object that cannot be used.
+// Logs one line about an object that cannot be used.
 void LogBadObject(std::string_view plural, const ObjectHead& head, const Error& error);
 
 template <class T>
-void TypedReflector<T>::Put(const ObjectHead& head, std::string_view json) {
-  Result<T> decoded = decode_(head, json);
+void TypedReflector<T>::Put(const ObjectHead& head, const JsonView& object) {
+  const ObjectKey key{head.name_space, head.name};
+  const auto at = objects_.find(key);
+  Result<T> decoded = decode_(head, object, at == objects_.end() ? nullptr : &at->second);
   if (!decoded) {
     ++counters_.bad_objects;
     LogBadObject(plural_, head, decoded.error());
     return;
   }
-  const auto [at, added] = objects_.try_emplace(ObjectKey{head.name_space, head.name}, *decoded);
-  if (added) return handler_.OnAdd(at->second);
+  if (at == objects_.end()) return handler_.OnAdd(objects_.emplace(key, *std::move(decoded)).first->second);
   const T before = std::exchange(at->second, *std::move(decoded));
   handler_.OnUpdate(before, at->second);
 }

@@ -4,18 +4,18 @@
 #include <utility>
 #include <vector>
 
+#include "kube/retry.h"
+
 namespace voda::kube {
 
 namespace {
 
-constexpr Duration kLongestRetryAfter{60'000};
-
-// The server cannot serve the version we have: only the newest will do.
+// The server cannot serve the version that we have, so we need the newest.
 bool VersionIsUseless(const ApiError& error) {
   return error.reason == Reason::kExpired || error.reason == Reason::kResourceVersionTooLarge;
 }
 
-// The version we have is as good as before: the server, or the way to it, is in trouble.
+// The version that we have is still good: the server, or the connection to it, is in trouble.
 bool ServerInTrouble(const ApiError& error) {
   switch (error.reason) {
     case Reason::kInternalError:
@@ -48,7 +48,8 @@ ReflectorCommand ReflectorState::List() {
   continue_.clear();
   ReflectorCommand command{.kind = ReflectorCommand::Kind::kList};
   if (!newest_) command.resource_version = version_.empty() ? "0" : version_;
-  // A list of a given version comes from the server's memory, whole; only one of the store is worth paging.
+  // A list of a given version comes whole from the server's memory; only a list from the store is worth
+  // paging.
   if (newest_ && paged_) command.limit = rules_.page;
   return command;
 }
@@ -74,8 +75,8 @@ ReflectorCommand ReflectorState::Relist(TimePoint now, const ApiError& error) {
   newest_ = VersionIsUseless(error);
   paged_ = true;
   server_errors_ = 0;
-  // A version that expired is nobody's fault (the server restarted, we were away): the first time costs no
-  // wait.
+  // An expired version is nobody's fault (the server restarted, or we were away), so the first time costs
+  // no wait.
   if (newest_ && backoff_.Fresh(now)) {
     backoff_.Next(now);
     return List();
@@ -83,8 +84,8 @@ ReflectorCommand ReflectorState::Relist(TimePoint now, const ApiError& error) {
   return Wait(now, true, error.retry_after);
 }
 
-void ReflectorState::OnListItem(const ObjectHead& head, std::string_view json) {
-  Apply(head, json, round_);
+void ReflectorState::OnListItem(const ObjectHead& head, const JsonView& object) {
+  Apply(head, object, round_);
 }
 
 ReflectorCommand ReflectorState::OnListPage(const ListHead& page) {
@@ -113,7 +114,7 @@ ReflectorCommand ReflectorState::OnListPage(const ListHead& page) {
 ReflectorCommand ReflectorState::OnListFailed(TimePoint now, const ApiError& error) {
   const bool of_a_page = !continue_.empty();
   if (VersionIsUseless(error) && (of_a_page || !newest_)) {
-    if (of_a_page) paged_ = false;  // it takes longer to page through than the server remembers
+    if (of_a_page) paged_ = false;  // paging takes longer than the server remembers a version
     newest_ = true;
     return List();
   }
@@ -180,16 +181,16 @@ bool ReflectorState::HasSeen(std::string_view written_version) const {
   return version_ >= written_version;
 }
 
-void ReflectorState::Apply(const ObjectHead& head, std::string_view json, std::uint64_t seen) {
+void ReflectorState::Apply(const ObjectHead& head, const JsonView& object, std::uint64_t seen) {
   const auto [at, added] = known_.try_emplace({head.name_space, head.name});
   Known& known = at->second;
   const Known before = std::exchange(known, {head.uid, head.resource_version, seen});
-  if (added) return sink_.OnAdd(head, json);
+  if (added) return sink_.OnAdd(head, object);
   if (before.uid != head.uid) {
     sink_.OnDelete({head.name_space, head.name, before.uid, before.resource_version}, {});
-    return sink_.OnAdd(head, json);
+    return sink_.OnAdd(head, object);
   }
-  if (before.resource_version != head.resource_version) sink_.OnUpdate(head, json);
+  if (before.resource_version != head.resource_version) sink_.OnUpdate(head, object);
 }
 
 }  // namespace voda::kube

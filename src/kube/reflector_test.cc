@@ -34,7 +34,7 @@ std::string Line(const std::string& type, const std::string& object) {
   return fmt::format(R"({{"type":"{}","object":{}}})", type, object) + "\n";
 }
 
-// Decoded: the name, with the size of its JSON to see that it is whole.
+// A decoded object: its name, and the size of its JSON to show that it was whole.
 struct Thing {
   std::string name;
   std::string version;
@@ -66,8 +66,8 @@ class Notes : public TypedReflector<Thing>::Handler {
   std::vector<std::string> words_;
 };
 
-Result<Thing> Decode(const ObjectHead& head, std::string_view json) {
-  if (json.find("\"bad\"") != json.npos) return Error{"it is bad"};
+Result<Thing> Decode(const ObjectHead& head, const JsonView& object, const Thing*) {
+  if (object.At("/bad").present()) return Error{"it is bad"};
   return Thing{head.name, head.resource_version};
 }
 
@@ -106,7 +106,7 @@ TEST_F(KubeReflector, ListsWatchesAndTellsInOrder) {
   EXPECT_TRUE(reflector.HasSeen("12"));
   EXPECT_FALSE(reflector.HasSeen("13"));
   EXPECT_TRUE(watch.stream.on_data("\"MODIFIED\",\"object\":" + Pod("c", 13) + "}\n"));
-  EXPECT_EQ(notes.Take(), Words{"add c"});  // what was bad is good now
+  EXPECT_EQ(notes.Take(), Words{"add c"});  // the bad object is good now
   EXPECT_EQ(reflector.objects().size(), 2U);
   io.Pass(Duration(7000));
   EXPECT_EQ(reflector.Age(), Duration(7000));
@@ -161,7 +161,7 @@ TEST_F(KubeReflector, StopsAndLeavesNothing) {
   EXPECT_EQ(io.timers(), 0U);
 }
 
-// The whole way: sockets, chunks cut anywhere, a watch that breaks, a 410.
+// Everything together: sockets, chunks cut anywhere, a watch that breaks, a 410.
 TEST_F(KubeReflector, OverRealSockets) {
   std::atomic<int> lists = 0;
   std::atomic<int> watches = 0;

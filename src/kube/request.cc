@@ -2,39 +2,31 @@
 
 #include <fmt/format.h>
 
-#include <array>
+#include "base/enum_array.h"
+#include "base/text.h"
 
 namespace voda::kube {
 
 std::string_view Name(Verb verb) {
-  constexpr std::array<std::string_view, kVerbs> kNames = {"get",    "list",  "watch", "create",
-                                                           "update", "patch", "delete"};
-  return kNames[static_cast<std::size_t>(verb)];
+  constexpr EnumArray<std::string_view, Verb::kDelete> kNames = {"get",    "list",  "watch", "create",
+                                                                 "update", "patch", "delete"};
+  return kNames[verb];
 }
 
 std::string_view Method(Verb verb) {
-  constexpr std::array<std::string_view, kVerbs> kMethods = {"GET", "GET",   "GET",   "POST",
-                                                             "PUT", "PATCH", "DELETE"};
-  return kMethods[static_cast<std::size_t>(verb)];
+  constexpr EnumArray<std::string_view, Verb::kDelete> kMethods = {"GET", "GET",   "GET",   "POST",
+                                                                   "PUT", "PATCH", "DELETE"};
+  return kMethods[verb];
 }
 
 std::string_view Name(Lane lane) {
-  constexpr std::array<std::string_view, kLanes> kNames = {"lease", "write", "read", "event"};
-  return kNames[static_cast<std::size_t>(lane)];
+  constexpr EnumArray<std::string_view, Lane::kEvent> kNames = {"lease", "write", "status", "read", "event"};
+  return kNames[lane];
 }
 
 std::string EscapeSegment(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-                       c == '-' || c == '.' || c == '_' || c == '~';
-    if (plain) {
-      out += c;
-    } else {
-      out += fmt::format("%{:02X}", static_cast<unsigned char>(c));
-    }
-  }
-  // A URL library resolves these two as steps of a path.
+  std::string out = PercentEncode(text);
+  // A URL library resolves "." and ".." as steps of a path.
   if (out == ".") return "%2E";
   if (out == "..") return "%2E%2E";
   return out;

@@ -21,9 +21,8 @@ std::optional<Duration> RetryDelay(const Request& request, const ApiError& error
     if (!error.retry_after) return std::nullopt;
     return spread(std::min(*error.retry_after, kLongestRetryAfter));
   }
-  // Nothing reached a server that nobody listens for, but who waits for a write should know early.
-  const bool reads = request.verb == Verb::kGet || request.verb == Verb::kList;
-  if (error.reason != Reason::kConnection || !reads) return std::nullopt;
+  // This holds even if nobody listened and nothing was sent: the sender of a write should learn of it early.
+  if (error.reason != Reason::kConnection || !ChangesNothing(request)) return std::nullopt;
   Duration delay = kFirstReconnect;
   for (int i = 1; i < tries && delay < kLongestReconnect; ++i) delay *= 2;
   return spread(std::min(delay, kLongestReconnect));

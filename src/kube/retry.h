@@ -1,6 +1,7 @@
-// Which requests are sent again by the transport itself. As client-go: an answer of 429 or >= 500 that says
-// when to come back, ten times; a lost connection for reads alone. A write whose answer was lost may have
-// been done: whoever sent it must read and compare, so it is told.
+// Which requests the transport itself sends again, by the rules of client-go: up to ten times if the answer
+// is 429 or >= 500 and says when to come back; after a lost connection if the request changes nothing. A
+// write whose answer was lost may have been carried out: its sender gets the error, and must read and
+// compare.
 #pragma once
 
 #include <optional>
@@ -14,8 +15,8 @@ namespace voda::kube {
 inline constexpr int kMaxRetries = 10;
 inline constexpr Duration kLongestRetryAfter{60'000};
 
-// How long to wait before the next try; nothing: give the error to the caller. `tries`: how often it was
-// sent.
+// Returns how long to wait before the next try, or nothing if the caller gets the error. `tries` is how
+// often the request was sent.
 std::optional<Duration> RetryDelay(const Request& request, const ApiError& error, int tries, Random& random);
 
 }  // namespace voda::kube

@@ -1,4 +1,4 @@
-// For the tests: an API server that says exactly what a test wants, byte for byte, with TLS where wanted.
+// For the tests: an API server that answers exactly what a test wants, byte for byte, over TLS if wanted.
 #pragma once
 
 #include <arpa/inet.h>
@@ -25,7 +25,7 @@
 
 namespace voda::kube::testing {
 
-// Waits for what will be true soon, on a machine that may be busy.
+// Waits until a condition holds, for long enough on a busy machine.
 inline bool Eventually(const std::function<bool()>& holds) {
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
   while (!holds()) {
@@ -50,7 +50,7 @@ struct TestRequest {
 struct TestTls {
   std::string certificate;
   std::string key;
-  std::string clients;  // the authority of client certificates; empty: none is asked for
+  std::string clients;  // the authority of client certificates; if empty, none is asked for
 };
 
 class TestServer;
@@ -58,8 +58,8 @@ class TestServer;
 class Connection {
  public:
   Connection(const TestServer& server, int fd, SSL* ssl) : server_(server), fd_(fd), ssl_(ssl) {}
-  std::string client;       // of its certificate
-  std::string server_name;  // it asked for
+  std::string client;       // the name in the client's certificate
+  std::string server_name;  // the name that the client asked for
 
   bool Write(std::string_view text) {
     while (!text.empty()) {
@@ -79,13 +79,13 @@ class Connection {
   bool StreamHead() { return Write("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"); }
   bool Chunk(std::string_view text) { return Write(fmt::format("{:x}\r\n{}\r\n", text.size(), text)); }
   bool StreamEnd() { return Write("0\r\n\r\n"); }
-  // The peer gets a reset instead of an end.
+  // Sends the peer a reset instead of an orderly end.
   bool Reset() {
     const linger now{1, 0};
     ::setsockopt(fd_, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
     return false;
   }
-  // Until the server stops or the client goes.
+  // Waits until the server stops or the client goes.
   void Hold() const;
 
  private:
@@ -96,7 +96,7 @@ class Connection {
 
 class TestServer {
  public:
-  // False: close the connection.
+  // Returns false to close the connection.
   using Handler = std::function<bool(const TestRequest&, Connection&)>;
 
   explicit TestServer(Handler handler, const TestTls& tls = {}) : handler_(std::move(handler)) {
@@ -210,7 +210,7 @@ class TestServer {
       const auto got = ssl != nullptr ? SSL_read(ssl, buffer, sizeof(buffer))
                                       : static_cast<int>(::recv(fd, buffer, sizeof(buffer), 0));
       if (got <= 0) break;
-      bytes.append(buffer, static_cast<std::size_t>(got));
+      bytes.append(buffer, buffer + got);
     }
   }
 

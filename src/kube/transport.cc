@@ -1,6 +1,5 @@
 #include "kube/transport.h"
 
-#include <curl/curl.h>
 #include <fmt/format.h>
 #include <signal.h>
 
@@ -14,6 +13,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "kube/credentials.h"
 #include "kube/http_call.h"
@@ -26,17 +26,12 @@ namespace {
 constexpr Duration kLongestSleep{60'000};
 constexpr long kMoreConnections = 32;  // for watches and logs
 
-// libcurl counts connections that are in use too: with fewer, each that a request is done with is closed, and
-// the next request has to shake hands anew.
-long KeptConnections(const std::array<LaneLimits, kLanes>& lanes) {
+// libcurl also counts connections that are in use. With a smaller limit it closes each connection after its
+// request, and the next request needs a new handshake.
+long KeptConnections(const LimitsOfLanes& lanes) {
   long kept = kMoreConnections;
   for (const LaneLimits& lane : lanes) kept += lane.in_flight;
   return kept;
-}
-
-void InitCurlOnce() {
-  static std::once_flag once;
-  std::call_once(once, [] { VODA_CHECK(curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK); });
 }
 
 TimePoint SteadyNow() {
@@ -54,20 +49,16 @@ class Transport::Impl {
         counters_(counters),
         lanes_(options.lanes),
         random_(options.seed),
-        multi_(curl_multi_init()),
+        pool_(KeptConnections(options.lanes)),
         credentials_(
             std::make_unique<Credentials>(config, counters, [this] { Post([this] { Resume(); }); })) {
-    VODA_CHECK(multi_ != nullptr);
-    curl_multi_setopt(multi_, CURLMOPT_MAXCONNECTS, KeptConnections(options.lanes));
-    curl_multi_setopt(multi_, CURLMOPT_PIPELINING, static_cast<long>(CURLPIPE_NOTHING));
     thread_ = std::thread([this] { Run(); });
   }
 
   ~Impl() {
     Post([this] { stop_ = true; });
     thread_.join();
-    credentials_.reset();  // before the mailbox that its thread posts to
-    curl_multi_cleanup(multi_);
+    credentials_.reset();  // first, because its thread posts to the mailbox
   }
 
   Impl(const Impl&) = delete;
@@ -107,7 +98,7 @@ class Transport::Impl {
   void Post(std::function<void()> then) {
     const std::lock_guard lock(mutex_);
     mail_.push_back(std::move(then));
-    curl_multi_wakeup(multi_);
+    pool_.Wake();
   }
 
   void RunAndWait(const std::function<void()>& what) {
@@ -122,6 +113,7 @@ class Transport::Impl {
 
   bool InThread() const { return std::this_thread::get_id() == thread_id_.load(); }
   const std::string& name_space() const { return name_space_; }
+  const Pulse& pulse() const { return pulse_; }
 
  private:
   struct Entry {
@@ -133,9 +125,9 @@ class Transport::Impl {
     bool has_slot = false;
     bool reauthenticated = false;
     int tries = 0;
-    TimePoint deadline{};     // a patient one in the queue has none
-    std::uint64_t timer = 0;  // of the deadline
-    std::uint64_t pause = 0;  // of a retry
+    TimePoint deadline{};     // a patient request in the queue has none
+    std::uint64_t timer = 0;  // fires at the deadline
+    std::uint64_t pause = 0;  // fires when a retry is due
     std::unique_ptr<HttpCall> call;
   };
   using Entries = std::map<std::uint64_t, std::unique_ptr<Entry>>;
@@ -143,7 +135,7 @@ class Transport::Impl {
   template <class What>
   void OnThread(What what) {
     if (InThread()) return what();
-    // std::function wants copies; what moves goes through a pointer.
+    // std::function must be copyable, so a move-only callable goes through a pointer.
     Post([held = std::make_shared<What>(std::move(what))] { (*held)(); });
   }
 
@@ -156,7 +148,7 @@ class Transport::Impl {
   }
 
   void Run() {
-    // A TLS connection that is gone is an error and not a signal; libcurl leaves that to us.
+    // Writing to a closed TLS connection must be an error and not a signal; libcurl leaves that to us.
     sigset_t pipe;
     sigemptyset(&pipe);
     sigaddset(&pipe, SIGPIPE);
@@ -165,18 +157,18 @@ class Transport::Impl {
     while (true) {
       RunMail();
       if (stop_) break;
+      pulse_.Beat(UptimeNow());
       FireTimers();
       for (const std::uint64_t id : lanes_.Take(SteadyNow())) Begin(id);
-      int running = 0;
       in_curl_ = true;
-      const CURLMcode code = curl_multi_perform(multi_, &running);
+      const std::string error = pool_.Perform();
       in_curl_ = false;
-      if (code != CURLM_OK) Log(LogLevel::kError, "libcurl failed", {{"error", curl_multi_strerror(code)}});
-      for (const HttpCall::Handle handle : std::exchange(removals_, {}))
-        curl_multi_remove_handle(multi_, handle);
+      if (!error.empty()) Log(LogLevel::kError, "libcurl failed", {{"error", error}});
+      for (HttpExchange* exchange : std::exchange(removals_, {})) pool_.Remove(*exchange);
       Finished();
       graveyard_.clear();
-      curl_multi_poll(multi_, nullptr, 0, static_cast<int>(Sleep().count()), nullptr);
+      pulse_.Rest();
+      pool_.Wait(static_cast<int>(Sleep().count()));
     }
     Shutdown();
   }
@@ -187,7 +179,10 @@ class Transport::Impl {
       const std::lock_guard lock(mutex_);
       mail.swap(mail_);
     }
-    for (auto& item : mail) item();
+    for (auto& item : mail) {
+      pulse_.Beat(UptimeNow());
+      item();
+    }
   }
 
   Duration Sleep() {
@@ -198,7 +193,7 @@ class Transport::Impl {
     return std::max(sleep, Duration(0));
   }
 
-  // Timers: by time, then in the order they were made -------------------------------------------------------
+  // Timers, ordered by time and then by creation
 
   void AddTimer(std::uint64_t id, TimePoint at, std::function<void()> then) {
     timers_[{at, id}] = std::move(then);
@@ -228,7 +223,6 @@ class Transport::Impl {
   }
 
   // The life of a request: Add, Begin, Complete; or back to the queue; or Drop
-  // ---------------------------------
 
   void Add(std::unique_ptr<Entry> entry) {
     const std::uint64_t id = entry->id;
@@ -249,7 +243,7 @@ class Transport::Impl {
     ApiError error{.reason = Reason::kQueueFull,
                    .message = fmt::format("{} requests wait in the {} lane; the API server does not keep up",
                                           lanes_.waiting(entry.request.lane), Name(entry.request.lane))};
-    // Not from within Send.
+    // Callbacks must not run from within Send.
     entry.pause = AddTimer(SteadyNow(), [this, id = entry.id, why = std::move(error)] {
       entries_.at(id)->pause = 0;
       End(id, {}, why);
@@ -282,10 +276,10 @@ class Transport::Impl {
     ++entry.tries;
     entry.call = std::make_unique<HttpCall>(target_, entry.request, **grant,
                                             entry.is_stream ? &entry.stream : nullptr, entry.id);
-    VODA_CHECK(curl_multi_add_handle(multi_, entry.call->handle()) == CURLM_OK);
+    pool_.Add(entry.call->exchange());
   }
 
-  // A plug-in has ended.
+  // Called when a plug-in has ended.
   void Resume() {
     for (const std::uint64_t id : std::exchange(waiting_, {})) {
       if (const auto at = entries_.find(id); at != entries_.end()) Go(*at->second);
@@ -293,28 +287,24 @@ class Transport::Impl {
   }
 
   void Finished() {
-    std::vector<std::pair<std::uint64_t, int>> over;
-    int left = 0;
-    while (const CURLMsg* message = curl_multi_info_read(multi_, &left)) {
-      if (message->msg != CURLMSG_DONE) continue;
-      over.emplace_back(HttpCall::IdOf(message->easy_handle), message->data.result);
-    }
-    for (const auto& [id, code] : over) {
-      // Dropped meanwhile by the callback of another.
+    std::vector<std::pair<std::uint64_t, std::optional<HttpFailure>>> over;
+    for (auto& [exchange, failure] : pool_.Ended()) over.emplace_back(exchange->id(), std::move(failure));
+    for (const auto& [id, failure] : over) {
+      // The callback of another request may have dropped it meanwhile.
       if (const auto at = entries_.find(id); at != entries_.end() && at->second->call)
-        Complete(*at->second, code);
+        Complete(*at->second, failure);
     }
   }
 
-  void Complete(Entry& entry, int curl_code) {
+  void Complete(Entry& entry, const std::optional<HttpFailure>& failure) {
     const std::unique_ptr<HttpCall> call = std::move(entry.call);
-    curl_multi_remove_handle(multi_, call->handle());
+    pool_.Remove(call->exchange());
     ReleaseSlot(entry);
     if (entry.request.patient) {
       RemoveTimer(std::exchange(entry.timer, 0));
       entry.deadline = TimePoint::max();
     }
-    auto error = call->Outcome(curl_code);
+    auto error = call->Outcome(failure);
     counters_.CountRequest(entry.request.verb, error && error->code == 0 ? 0 : call->status());
     if (error && error->code == 401) {
       const bool worth = credentials_->Refused(call->grant());
@@ -350,7 +340,7 @@ class Transport::Impl {
                               : fmt::format("{}: no answer within {} s", target_.server, seconds)});
   }
 
-  // The last call of its callbacks.
+  // Calls the callbacks of a request for the last time.
   void End(std::uint64_t id, Reply reply, std::optional<ApiError> error) {
     const auto at = entries_.find(id);
     const std::unique_ptr<Entry> entry = Take(at);
@@ -364,11 +354,11 @@ class Transport::Impl {
 
   void Drop(Entries::iterator at) {
     std::unique_ptr<Entry> entry = Take(at);
-    // The callback that runs now may be its own.
+    // The callback that runs now may be that of this entry.
     graveyard_.push_back(std::move(entry));
   }
 
-  // Out of every list, off the wire.
+  // Takes a request out of every list and off the wire.
   std::unique_ptr<Entry> Take(Entries::iterator at) {
     std::unique_ptr<Entry> entry = std::move(at->second);
     entries_.erase(at);
@@ -378,11 +368,12 @@ class Transport::Impl {
     std::erase(waiting_, entry->id);
     ReleaseSlot(*entry);
     if (entry->call) {
-      entry->call->Mute();
+      HttpExchange& exchange = entry->call->exchange();
+      exchange.Mute();
       if (in_curl_) {
-        removals_.push_back(entry->call->handle());
+        removals_.push_back(&exchange);
       } else {
-        curl_multi_remove_handle(multi_, entry->call->handle());
+        pool_.Remove(exchange);
       }
     }
     return entry;
@@ -400,7 +391,7 @@ class Transport::Impl {
       if (!entries_.contains(id)) continue;
       End(id, {}, ApiError{.reason = Reason::kCanceled, .message = "the client is shutting down"});
     }
-    while (!entries_.empty()) Drop(entries_.begin());  // sent by those callbacks
+    while (!entries_.empty()) Drop(entries_.begin());  // callbacks may have sent new ones
     timers_.clear();
     graveyard_.clear();
   }
@@ -411,16 +402,17 @@ class Transport::Impl {
 
   const HttpTarget target_;
   const std::string name_space_;
+  Pulse pulse_;
   Counters& counters_;
   Lanes lanes_;
   Random random_;
-  CURLM* multi_;
+  HttpPool pool_;
   Entries entries_;
   std::map<std::pair<TimePoint, std::uint64_t>, std::function<void()>> timers_;
   std::map<std::uint64_t, TimePoint> timer_at_;
-  std::vector<std::uint64_t> waiting_;  // for credentials
+  std::vector<std::uint64_t> waiting_;  // requests that wait for credentials
   std::vector<std::unique_ptr<Entry>> graveyard_;
-  std::vector<HttpCall::Handle> removals_;
+  std::vector<HttpExchange*> removals_;
   bool in_curl_ = false;
   bool stop_ = false;
 
@@ -434,7 +426,6 @@ class Transport::Impl {
 
 Result<std::unique_ptr<Transport>> Transport::Create(const KubeConfig& config,
                                                      const TransportOptions& options, Counters& counters) {
-  InitCurlOnce();
   auto target = MakeTarget(config, options.version, options.connect_timeout);
   if (!target) return target.error();
   auto impl = std::make_unique<Impl>(config, *std::move(target), options, counters);
@@ -470,6 +461,10 @@ void Transport::RunAndWait(const std::function<void()>& what) {
 }
 const std::string& Transport::name_space() const {
   return impl_->name_space();
+}
+
+const Pulse& Transport::pulse() const {
+  return impl_->pulse();
 }
 
 Reply Transport::Call(Request request) {

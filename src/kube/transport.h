@@ -5,11 +5,11 @@
 // HTTP/2 pings that libcurl does not send by itself. Certificates and keys stay in memory.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <memory>
 #include <string>
 
+#include "base/pulse.h"
 #include "base/result.h"
 #include "kube/counters.h"
 #include "kube/io.h"
@@ -20,20 +20,21 @@ namespace voda::kube {
 
 struct TransportOptions {
   std::string version = "dev";  // User-Agent: voda/VERSION
-  std::uint64_t seed = 1;       // of the jitter
+  std::uint64_t seed = 1;       // for the jitter
   Duration connect_timeout{10'000};
-  // By Lane. The server has limits of its own (429); these keep a mistake of ours from becoming its problem.
-  std::array<LaneLimits, kLanes> lanes = DefaultLanes();
+  // The server has limits of its own (429); these keep a mistake of ours from becoming its problem.
+  LimitsOfLanes lanes = DefaultLanes();
 };
 
 class Transport final : public Io {
  public:
-  // Does not connect yet, nor read tokens and certificates: a request that cannot have them gets
-  // kCredentials. Fails where the server's URL or tls-server-name cannot be used. `counters` must outlive it.
+  // Does not connect yet, nor read tokens and certificates: a request without credentials fails with
+  // kCredentials. Returns an error if the server's URL or tls-server-name cannot be used. `counters` must
+  // outlive the transport.
   static Result<std::unique_ptr<Transport>> Create(const KubeConfig& config, const TransportOptions& options,
                                                    Counters& counters);
-  // Ends everything: what is still open gets kCanceled, on the I/O thread, before this returns. The drivers
-  // that use it must be gone by then.
+  // Ends everything: open requests fail with kCanceled, on the I/O thread, before this returns. The drivers
+  // that use the transport must be gone by then.
   ~Transport() override;
 
   TimePoint Now() const override;
@@ -45,9 +46,9 @@ class Transport final : public Io {
   void Post(std::function<void()> then) override;
   void RunAndWait(const std::function<void()>& what) override;
 
-  // The namespace of the chosen context.
   const std::string& name_space() const;
-  // Send, for threads that may wait (never the I/O thread): tools and tests.
+  const Pulse& pulse() const;  // of the I/O thread
+  // Send for threads that may wait (never the I/O thread), such as tools and tests.
   Reply Call(Request request);
 
  private:

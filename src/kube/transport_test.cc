@@ -28,7 +28,7 @@ std::unique_ptr<Transport> Connect(const std::string& url, Counters& counters, L
   return *std::move(made);
 }
 
-// A port that nobody listens on: it was somebody's a moment ago.
+// A port that nobody listens on: it was in use a moment ago.
 std::string DeadUrl() {
   return TestServer([](const TestRequest&, Connection&) { return false; }).Url();
 }
@@ -161,6 +161,19 @@ TEST_F(KubeTransport, AWriteOnAKeptConnectionIsNotSentTwiceBehindOurBack) {
   EXPECT_NE(reply.error->message.find("may have been carried out"), std::string::npos)
       << reply.error->message;
   EXPECT_EQ(server.Count(), 2U);
+}
+
+TEST_F(KubeTransport, AQuestionOnAConnectionThatWasClosedMeanwhileIsAskedAgain) {
+  std::atomic<int> lost = 2;
+  TestServer server([&](const TestRequest& request, Connection& to) {
+    if (request.Path() == "/first") return to.Answer(200, "{}");
+    return lost-- > 0 ? false : to.Answer(201, "{}");
+  });
+  const auto transport = Connect(server.Url(), counters);
+  ASSERT_TRUE(transport->Call({.path = "/first"}).ok());
+  const Reply reply =
+      transport->Call({.verb = Verb::kCreate, .path = "/second", .body = "{}", .question = true});
+  EXPECT_TRUE(reply.ok()) << reply.error->message;
 }
 
 TEST_F(KubeTransport, HalfAnAnswerIsNone) {
@@ -313,10 +326,9 @@ TEST_F(KubeTransport, LeasesDoNotWaitBehindWritesAndQueuesAreBounded) {
     return false;
   });
   TransportOptions options;
-  options.lanes[static_cast<std::size_t>(Lane::kWrite)] = {
-      .per_second = 1, .burst = 2, .in_flight = 2, .waiting = 10};
+  options.lanes[Lane::kWrite] = {.per_second = 1, .burst = 2, .in_flight = 2, .waiting = 10};
+  std::atomic<int> full = 0;  // outlives the transport, whose end answers the requests that wait
   const auto transport = Connect(server.Url(), counters, {}, options);
-  std::atomic<int> full = 0;
   for (int i = 0; i < 20; ++i) {
     transport->Send({.verb = Verb::kCreate, .path = "/", .body = "{}", .lane = Lane::kWrite},
                     [&](const Reply& reply) { full += reply.error->reason == Reason::kQueueFull; });
@@ -346,7 +358,7 @@ TEST_F(KubeTransport, APatientRequestIsTimedFromWhenItIsSent) {
     return to.Answer(201, "{}");
   });
   TransportOptions options;
-  options.lanes[static_cast<std::size_t>(Lane::kEvent)] = {.per_second = 0, .in_flight = 1, .waiting = 10};
+  options.lanes[Lane::kEvent] = {.per_second = 0, .in_flight = 1, .waiting = 10};
   const auto transport = Connect(server.Url(), counters, {}, options);
   std::mutex mutex;
   std::map<std::string, std::string> said;
@@ -413,7 +425,7 @@ TEST_F(KubeTransport, KeepsAsManyConnectionsAsRequestsMayBeOut) {
     return to.Answer(200, "{}");
   });
   TransportOptions options;
-  options.lanes[static_cast<std::size_t>(Lane::kWrite)] = {.per_second = 0, .in_flight = 64};
+  options.lanes[Lane::kWrite] = {.per_second = 0, .in_flight = 64};
   const auto transport = Connect(server.Url(), counters, {}, options);
   std::atomic<int> answered = 0;
   for (int i = 0; i < 1000; ++i) {

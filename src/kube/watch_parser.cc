@@ -50,19 +50,21 @@ Status WatchParser::Feed(std::string_view bytes) {
 Status WatchParser::Line() {
   if (line_.find_first_not_of(" \t\r") == std::string::npos) return Ok{};
   AddPadding(line_);
-  const auto envelope = events_.Event(line_);
-  if (!envelope) return envelope.error();
-  const auto type = TypeNamed(envelope->type);
-  if (!type)
-    return Error{fmt::format("a watch event of the unknown type \"{}\"", envelope->type.substr(0, 64))};
-  WatchEvent event{.type = *type, .object = envelope->object};
+  const auto line = document_.Read(line_);
+  if (!line) return line.error();
+  const std::string_view name = line->At("/type").Text();
+  const JsonView object = line->At("/object");
+  if (name.empty() || !object.map()) return Error{"a watch event without type or object"};
+  const auto type = TypeNamed(name);
+  if (!type) return Error{fmt::format("a watch event of the unknown type \"{}\"", name.substr(0, 64))};
+  WatchEvent event{.type = *type, .object = object};
   if (*type != WatchType::kError) {
-    auto head = heads_.Head(envelope->object);
+    auto head = ReadHead(object);
     if (!head) return head.error();
     event.head = *std::move(head);
     const bool whole = *type == WatchType::kBookmark || (!event.head.name.empty() && !event.head.uid.empty());
     if (!whole || event.head.resource_version.empty()) {
-      return Error{fmt::format("a watch event ({}) without name, uid or resourceVersion", envelope->type)};
+      return Error{fmt::format("a watch event ({}) without name, uid or resourceVersion", name)};
     }
   }
   if (!on_event_(event)) stopped_ = true;

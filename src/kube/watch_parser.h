@@ -1,5 +1,5 @@
-// WatchParser: the events of a watch out of bytes that arrive in any pieces. One JSON object a line; a line
-// is looked at once, when it is complete.
+// WatchParser: reads the events of a watch from bytes that arrive in any pieces. Each line is one JSON
+// object, parsed once it is complete.
 #pragma once
 
 #include <cstddef>
@@ -17,19 +17,20 @@ enum class WatchType : std::uint8_t { kAdded, kModified, kDeleted, kBookmark, kE
 
 struct WatchEvent {
   WatchType type = WatchType::kBookmark;
-  ObjectHead head;          // of a bookmark only the resource version; of an error nothing
-  std::string_view object;  // its JSON, padded; valid during the call
+  ObjectHead head;  // a bookmark has only the resource version, an error nothing
+  JsonView object;  // valid during the call
 };
 
 class WatchParser {
  public:
-  // False: enough; the rest is dropped.
+  // Return false to stop; the rest is dropped.
   using OnEvent = std::function<bool(const WatchEvent&)>;
 
   explicit WatchParser(OnEvent on_event, std::size_t max_line_bytes = std::size_t{16} << 20)
       : on_event_(std::move(on_event)), max_line_bytes_(max_line_bytes) {}
 
-  // An error (a line that is too long, or no event) ends the stream's use: what follows cannot be trusted.
+  // After an error (a line that is too long or not an event) the stream is useless: what follows cannot be
+  // trusted.
   Status Feed(std::string_view bytes);
   bool stopped() const { return stopped_; }
 
@@ -40,8 +41,7 @@ class WatchParser {
   std::size_t max_line_bytes_;
   std::string line_;
   bool stopped_ = false;
-  JsonReader events_;
-  JsonReader heads_;
+  JsonDocument document_;
 };
 
 }  // namespace voda::kube

@@ -31,7 +31,7 @@ Seen Parse(const std::vector<std::string>& pieces, std::size_t limit = 1 << 20) 
       [&](const WatchEvent& event) {
         seen.events.push_back(fmt::format("{} {}/{} {} {} {}", static_cast<int>(event.type),
                                           event.head.name_space, event.head.name, event.head.uid,
-                                          event.head.resource_version, event.object));
+                                          event.head.resource_version, event.object.Compact()));
         return true;
       },
       limit);
@@ -83,7 +83,7 @@ TEST(WatchParser, ALineHasALimit) {
   const std::string line = Line("ADDED", 1, R"(,"x":")" + std::string(1000, 'y') + '"');
   EXPECT_EQ(Parse({line}, line.size()).events.size(), 1U);
   EXPECT_NE(Parse({line}, line.size() - 2).error, "");
-  // Without a line break, too, and before it is all there.
+  // This also holds without a line break, and before the line is complete.
   EXPECT_NE(Parse({std::string(600, 'x'), std::string(600, 'x')}, 1000).error, "");
 }
 
@@ -96,7 +96,7 @@ TEST(WatchParser, StopsWhereItIsTold) {
 }
 
 TEST(WatchParser, AnyChunkingGivesTheSameEvents) {
-  testing::Check(
+  voda::testing::Check(
       [] {
         std::string stream;
         const int lines = *rc::gen::inRange(0, 12);
@@ -128,15 +128,17 @@ TEST(WatchParser, AnyChunkingGivesTheSameEvents) {
       500);
 }
 
-TEST(JsonReader, ReadsListsWithTheirItems) {
-  JsonReader lists;
-  JsonReader heads;
+Result<ListHead> List(std::string text, const std::function<Status(const JsonView&)>& on_item) {
+  AddPadding(text);
+  return ReadList(text, on_item);
+}
+
+TEST(ReadList, ReadsListsWithTheirItems) {
   std::vector<std::string> names;
   std::string text = R"({"kind":"PodList","metadata":{"resourceVersion":"8","continue":"c+/="},"items":[)"
                      R"({"metadata":{"name":"a"}} , {"metadata":{"name":"b","uid":"u"},"spec":[{}]}]})";
-  AddPadding(text);
-  const auto list = lists.List(text, [&](std::string_view item) -> Status {
-    const auto head = heads.Head(item);
+  const auto list = List(text, [&](const JsonView& item) -> Status {
+    const auto head = ReadHead(item);
     if (!head) return head.error();
     names.push_back(head->name);
     return Ok{};
@@ -148,30 +150,24 @@ TEST(JsonReader, ReadsListsWithTheirItems) {
   EXPECT_EQ(list->items, 2U);
 }
 
-TEST(JsonReader, AListMayBeEmptyOrNull) {
-  JsonReader reader;
-  for (std::string text : {R"({"items":[],"metadata":{"resourceVersion":"1"}})",
+TEST(ReadList, AListMayBeEmptyOrNull) {
+  for (const char* text : {R"({"items":[],"metadata":{"resourceVersion":"1"}})",
                            R"({"items":null,"metadata":{"resourceVersion":"1"}})"}) {
-    AddPadding(text);
-    const auto list = reader.List(text, [](std::string_view) -> Status { return Ok{}; });
+    const auto list = List(text, [](const JsonView&) -> Status { return Ok{}; });
     ASSERT_TRUE(list) << list.error().message;
     EXPECT_EQ(list->resource_version, "1");
   }
 }
 
-TEST(JsonReader, RefusesWhatIsNoList) {
-  JsonReader reader;
-  for (std::string text : {"", "{", "[]", "{}", R"({"items":5})", R"({"items":nd})", R"({"items":nul})",
+TEST(ReadList, RefusesWhatIsNoList) {
+  for (const char* text : {"", "{", "[]", "{}", R"({"items":5})", R"({"items":nd})", R"({"items":nul})",
                            R"({"items":[1]})", R"({"items":[{}],"metadata":3})", R"({"items":[{"a":1})",
                            R"({"items":[{x":{"a":1}},{"m}]})", "<html>"}) {
-    AddPadding(text);
-    const auto list = reader.List(text, [](std::string_view) -> Status { return Ok{}; });
+    const auto list = List(text, [](const JsonView&) -> Status { return Ok{}; });
     EXPECT_FALSE(list) << text;
   }
-  std::string text = R"({"items":[{"a":1},{"b":2}]})";
-  AddPadding(text);
   int items = 0;
-  const auto refused = reader.List(text, [&](std::string_view) -> Status {
+  const auto refused = List(R"({"items":[{"a":1},{"b":2}]})", [&](const JsonView&) -> Status {
     ++items;
     return Error{"no thanks"};
   });

@@ -12,7 +12,7 @@ namespace voda::kubeflow {
 namespace {
 
 constexpr std::size_t kMostToken = std::size_t{16} << 10;
-constexpr std::size_t kShown = 300;  // of a name or a reason in a message
+constexpr std::size_t kShown = 300;  // bytes of a name or a reason that a message shows
 
 std::string Brief(const std::string& text) {
   return text.size() <= kShown ? text : text.substr(0, kShown) + "...";
@@ -22,7 +22,7 @@ kube::ApiError BadAnswer(const Error& error) {
   return {.reason = kube::Reason::kBadAnswer, .message = error.message};
 }
 
-// What whoever runs Voda has to do about it.
+// What the operator of Voda has to do about the error.
 std::string Advice(const kube::Resource& review, const kube::ApiError& error) {
   switch (error.reason) {
     case kube::Reason::kForbidden:
@@ -62,7 +62,9 @@ Access::Digest Access::Hash(std::string_view text) {
 void Access::Check(const std::string& token, std::vector<Permission> needed, Then then) {
   std::string refusal;
   if (token.empty()) {
-    refusal = "no token; send `Authorization: Bearer TOKEN` with a token of this cluster";
+    refusal =
+        "no token; send `Authorization: Bearer TOKEN` with a token of this cluster, for example that of "
+        "`kubectl create token ACCOUNT`";
   } else if (token.size() > kMostToken) {
     refusal = fmt::format("the token has {} bytes, the limit is {}", token.size(), kMostToken);
   }
@@ -71,9 +73,9 @@ void Access::Check(const std::string& token, std::vector<Permission> needed, The
             token = token.size() <= kMostToken ? token : std::string()] {
     if (!*alive) return;
     ++checks_open_;
-    if (!refusal.empty()) return Finish(open, Verdict::Kind::kUnauthenticated, refusal);
+    if (!refusal.empty()) return Finish(open, AccessResult::Kind::kUnauthenticated, refusal);
     if (checks_open_ > config_.checks_open) {
-      return Finish(open, Verdict::Kind::kUnavailable,
+      return Finish(open, AccessResult::Kind::kUnavailable,
                     fmt::format("{} requests wait for the API server's answers already; try again later",
                                 config_.checks_open));
     }
@@ -113,7 +115,7 @@ void Access::TokenAnswered(const Digest& digest, const kube::Reply& reply) {
 
 void Access::Recognize(const OpenPtr& open, const Owner& owner) {
   if (owner.who == nullptr) {
-    return Finish(open, Verdict::Kind::kUnauthenticated,
+    return Finish(open, AccessResult::Kind::kUnauthenticated,
                   fmt::format("the token is not valid{}{}; get a new one, for example with: kubectl create "
                               "token ACCOUNT{}",
                               owner.why_not.empty() ? "" : ": ", owner.why_not,
@@ -123,7 +125,7 @@ void Access::Recognize(const OpenPtr& open, const Owner& owner) {
   Advance(open);
 }
 
-// One permission after the other: the first that is not given is the answer.
+// Asks for one permission after the other; the first that is denied is the answer.
 void Access::Advance(const OpenPtr& open) {
   for (; open->next < open->needed.size(); ++open->next) {
     kube::Request request = AccessReview(*open->who, open->needed[open->next]);
@@ -140,7 +142,7 @@ void Access::Advance(const OpenPtr& open) {
     });
     return;
   }
-  Finish(open, Verdict::Kind::kAllowed, "");
+  Finish(open, AccessResult::Kind::kAllowed, "");
 }
 
 void Access::AccessAnswered(const Digest& digest, const kube::Reply& reply) {
@@ -164,25 +166,28 @@ void Access::AccessAnswered(const Digest& digest, const kube::Reply& reply) {
 }
 
 void Access::Refuse(const OpenPtr& open, const AccessAnswer& answer) {
-  Finish(open, Verdict::Kind::kForbidden,
+  const Permission& denied = open->needed[open->next];
+  const bool named = denied.told.empty();
+  Finish(open, AccessResult::Kind::kForbidden,
          fmt::format("user {} may not {}{}; ask whoever runs the cluster for a role that allows it",
-                     Brief(open->who->user), Text(open->needed[open->next]),
-                     answer.reason.empty() ? "" : " (" + answer.reason + ")"));
+                     Brief(open->who->user), named ? Text(denied) : denied.told,
+                     !named || answer.reason.empty() ? "" : " (" + answer.reason + ")"));
 }
 
 void Access::Fail(const std::vector<OpenPtr>& open, const kube::Resource& review,
                   const kube::ApiError& error) {
   const std::string advice = Advice(review, error);
-  if (!failing_) Log(LogLevel::kWarn, "callers cannot be checked", {{"why", advice}});
+  if (!failing_) Log(LogLevel::kWarn, "the rights of callers cannot be checked", {{"why", advice}});
   failing_ = true;
   const auto alive = alive_;
   for (const OpenPtr& one : open) {
-    if (*alive) Finish(one, Verdict::Kind::kUnavailable, "who may do this cannot be checked: " + advice);
+    if (*alive)
+      Finish(one, AccessResult::Kind::kUnavailable, "the rights of callers cannot be checked: " + advice);
   }
 }
 
-// The last that is done here: `then` may destroy us.
-void Access::Finish(const OpenPtr& open, Verdict::Kind kind, std::string message) {
+// This must come last: `then` may destroy the Access.
+void Access::Finish(const OpenPtr& open, AccessResult::Kind kind, std::string message) {
   --checks_open_;
   open->then({kind, open->who == nullptr ? "" : open->who->user, std::move(message)});
 }

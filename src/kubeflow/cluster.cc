@@ -16,28 +16,47 @@ namespace voda::kubeflow {
 
 namespace {
 
-constexpr int kWritesAtOnce = 128;  // more than are sent at once, so that none of those slots is idle
+constexpr int kWritesAtOnce = 128;  // more than are sent at once, so that no slot of the lane is idle
 
 std::string IdOf(const std::string& name_space, const std::string& name) {
   return name_space + "/" + name;
 }
 
+bool BreaksRules(const JobObject& job) {
+  return job.applied && !job.applied->dangers.empty();
+}
+
+// Its pods are not touched: nobody stopped them.
+JobWord ReleasedWord() {
+  return {"Released", fmt::format("the label {} is gone: Voda leaves the job alone from now on", kQueueLabel),
+          false};
+}
+
+JobWord EndOf(const JobObject& job) {
+  return job.end == JobObject::End::kSucceeded
+             ? JobWord{"Completed", "the job has completed", false}
+             : JobWord{"Failed", "the job has failed: " + job.message, true};
+}
+
 class Driven final : public KubeflowCluster, public DriverHost {
  public:
-  Driven(kube::Io& io, kube::Counters& counters, ClusterConfig config, Callbacks callbacks)
-      : io_(io), config_(std::move(config)), callbacks_(std::move(callbacks)), book_(config_.nodes) {
+  Driven(kube::Io& io, kube::Counters& counters, ClusterConfig config, ClusterSink& sink, JobsOwner& owner)
+      : io_(io), config_(std::move(config)), sink_(sink), owner_(owner), book_(config_.nodes) {
     const std::vector<std::string> namespaces =
         config_.namespaces.empty() ? std::vector<std::string>{""} : config_.namespaces;
-    nodes_ = std::make_unique<kube::TypedReflector<NodeObject>>(io, counters, Options(kNodes, ""), DecodeNode,
-                                                                node_handler_);
+    nodes_ = std::make_unique<kube::TypedReflector<NodeObject>>(
+        io, counters, Options(kNodes, ""),
+        [](const kube::ObjectHead& head, const kube::JsonView& object, const NodeObject*) {
+          return DecodeNode(head, object);
+        },
+        node_handler_);
     for (const std::string& name_space : namespaces) {
       pods_.push_back(
           {kPods, name_space,
            std::make_unique<kube::TypedReflector<PodObject>>(
                io, counters, Options(kPods, name_space),
-               [steering = config_.steering](const kube::ObjectHead& head, std::string_view json) {
-                 return DecodePod(steering, head, json);
-               },
+               [steering = config_.steering](const kube::ObjectHead& head, const kube::JsonView& object,
+                                             const PodObject*) { return DecodePod(steering, head, object); },
                pod_handler_)});
       for (const JobKind kind : {JobKind::kMpiJob, JobKind::kPyTorchJob}) {
         const kube::Resource resource =
@@ -45,9 +64,9 @@ class Driven final : public KubeflowCluster, public DriverHost {
         jobs_.push_back({resource, name_space,
                          std::make_unique<kube::TypedReflector<JobObject>>(
                              io, counters, Options(resource, name_space),
-                             [resource, kind](const kube::ObjectHead& head, std::string_view json) {
-                               return DecodeJob(resource, kind, head, json);
-                             },
+                             [rules = JobRules{resource, kind, config_.allowed}](
+                                 const kube::ObjectHead& head, const kube::JsonView& object,
+                                 const JobObject* before) { return DecodeJob(rules, head, object, before); },
                              job_handler_)});
       }
     }
@@ -74,11 +93,11 @@ class Driven final : public KubeflowCluster, public DriverHost {
   void Manage(ManagedJob job) override {
     OnIo([this, job = std::move(job)]() mutable {
       const std::string name = job.name;
-      claimed_.erase(name);
+      taken_in_.erase(name);
       if (const auto at = drivers_.find(name); at != drivers_.end())
         return at->second->Change(std::move(job));
-      // Made and told at once: what changed since the scheduler was told is news to it.
-      drivers_[name] = std::make_unique<JobDriver>(*this, std::move(job));
+      // The job is made and told of at once: what has changed since is news to the scheduler.
+      drivers_[name] = std::make_unique<JobDriver>(*this, sink_, std::move(job));
       if (const JobObject* object = FindJob(name);
           object != nullptr && object->end != JobObject::End::kNone) {
         ended_.insert(name);
@@ -100,16 +119,16 @@ class Driven final : public KubeflowCluster, public DriverHost {
     });
   }
 
-  bool Claim(const std::string& job, JobKind kind) override {
+  bool ReserveName(const std::string& job, JobKind kind) override {
     return kinds_.emplace(job, kind).first->second == kind;
   }
 
-  void Unclaim(const std::string& job) override {
+  void FreeName(const std::string& job) override {
     if (FindJob(job) == nullptr) kinds_.erase(job);
   }
 
-  std::vector<NodeBook::Change> TakeBack(const std::string& job) override {
-    claimed_.insert(job);
+  std::vector<TypedEvent> TakeBack(const std::string& job) override {
+    taken_in_.insert(job);
     DropForeign(job);
     return NodeChanges();
   }
@@ -117,7 +136,7 @@ class Driven final : public KubeflowCluster, public DriverHost {
   void LookAgain() override {
     if (waiting_ > 0) return;
     for (const JobObject* job : JobsByAge()) {
-      if (job->end == JobObject::End::kNone && !IsManaged(*job)) callbacks_.seen(*job);
+      if (job->end == JobObject::End::kNone && !IsManaged(*job)) owner_.Seen(*job);
     }
   }
 
@@ -143,15 +162,11 @@ class Driven final : public KubeflowCluster, public DriverHost {
   class Port final : public Cluster {
    public:
     Port(Driven& cluster, std::string gpu_type) : cluster_(cluster), gpu_type_(std::move(gpu_type)) {}
-    void Execute(const Action& action, const std::vector<Node>& nodes) override {
-      Order order{.id = action.id, .kind = action.kind, .seats = {}};
-      for (const NodeIndex node : action.workers) {
-        order.seats.push_back(node == kNoNode ? std::string() : nodes[static_cast<std::size_t>(node)].name);
-      }
-      cluster_.OnIo([&cluster = cluster_, type = gpu_type_, job = action.job, order = std::move(order)] {
-        const auto at = cluster.drivers_.find(job);
-        if (at != cluster.drivers_.end()) return at->second->Execute(order, type);
-        cluster.callbacks_.post(type, ActionFailed{order.id, "the job's object is gone"});
+    void Execute(const Action& action, const PerNode<Node>& nodes) override {
+      cluster_.OnIo([&cluster = cluster_, order = MakeOrder(action, nodes, gpu_type_)] {
+        const auto at = cluster.drivers_.find(order.job);
+        if (at != cluster.drivers_.end()) return at->second->Execute(order);
+        cluster.sink_.Post({{order.gpu_type, ActionFailed{order.id, "the job's object is gone"}}});
       });
     }
 
@@ -163,7 +178,7 @@ class Driven final : public KubeflowCluster, public DriverHost {
   template <class T>
   struct Watched {
     kube::Resource resource;
-    std::string name_space;  // empty: all
+    std::string name_space;  // empty means all
     std::unique_ptr<kube::TypedReflector<T>> copy;
   };
 
@@ -192,8 +207,8 @@ class Driven final : public KubeflowCluster, public DriverHost {
     options.resource = resource;
     options.name_space = name_space;
     options.seed = config_.seed++;
-    // One replica with a handful of watches need not fear to come back in step with a thousand others, and a
-    // scheduler that sees nothing for half a minute is none.
+    // One replica with a few watches need not fear to return in step with a thousand others, and a
+    // scheduler must not be blind for half a minute.
     options.rules.backoff.longest = kube::Duration(5'000);
     return options;
   }
@@ -204,21 +219,21 @@ class Driven final : public KubeflowCluster, public DriverHost {
     });
   }
 
-  // ---- What the watches say, on the I/O thread.
+  // ---- The watches call these, on the I/O thread.
   void PutNode(const NodeObject& node) {
     book_.Put(node, WallSeconds());
     LookAtNodes();
     if (config_.steering == Steering::kTaints && waiting_ == 0) Taint(node);
   }
-  // Ours are kept for those whom we let in; one that lost its label is ours no more.
+  // Keeps our taint on nodes with our label, for the pods that we place there; removes it from other nodes.
   void Taint(const NodeObject& node) {
     const bool ours = !node.gpu_type.empty();
-    if (ours == (node.own_taint >= 0) || node.deleting || !callbacks_.may_write()) return;
+    if (ours == (node.own_taint >= 0) || node.deleting || !owner_.MayWrite()) return;
     io_.Send(ours ? TaintRequest(node) : UntaintRequest(node), [name = node.head.name](
                                                                    const kube::Reply& reply) {
       if (reply.ok() || reply.error->reason == kube::Reason::kConflict ||
           reply.error->reason == kube::Reason::kInvalid)
-        return;  // its next change brings us here again
+        return;  // the node's next change brings us here again
       Log(LogLevel::kWarn, "taint of the node not changed", {{"node", name}, {"why", reply.error->Text()}});
     });
   }
@@ -232,8 +247,8 @@ class Driven final : public KubeflowCluster, public DriverHost {
     if (!job.empty()) pods_of_[job].insert({pod.head.name_space, pod.head.name});
     if (waiting_ > 0) return;
     const bool managed = drivers_.contains(job) && !ended_.contains(job);
-    // What a launcher holds is in no plan.
-    if (pod.launcher || (!managed && !claimed_.contains(job))) {
+    // The plan does not contain what a launcher holds.
+    if (pod.launcher || (!managed && !taken_in_.contains(job))) {
       book_.PutForeign(pod);
       LookAtNodes();
     }
@@ -253,11 +268,16 @@ class Driven final : public KubeflowCluster, public DriverHost {
 
   void PutJob(const JobObject& job) {
     if (waiting_ > 0) return;
-    // Once it is being deleted its operator does nothing for it. Without our label, or with another queue's,
-    // it is not ours any more. How it ended is told all the same.
-    const bool leaves = job.end == JobObject::End::kNone && (job.deleting || !IsOurs(job));
-    if (leaves && IsManaged(job)) GoneJob(job);
-    IsManaged(job) ? Stir(JobId(job)) : callbacks_.seen(job);
+    // Once the object is being deleted, its operator does nothing for it. Without our label, or with
+    // another queue's, it is not ours any more, and neither is one whose template breaks the rules since its
+    // user changed it. How the job ended is still reported.
+    const bool leaves =
+        job.end == JobObject::End::kNone && (job.deleting || !IsOurs(job) || BreaksRules(job));
+    if (leaves && IsManaged(job)) {
+      GoneJob(job);
+      if (!job.deleting && !job.applied) owner_.TellUser(job, ReleasedWord());
+    }
+    IsManaged(job) ? Stir(JobId(job)) : owner_.Seen(job);
   }
   void GoneJob(const JobObject& job) {
     if (waiting_ > 0) return;
@@ -268,7 +288,8 @@ class Driven final : public KubeflowCluster, public DriverHost {
     if (const auto at = drivers_.find(id); at != drivers_.end())
       at->second->Abandon("its object was deleted");
     LetGo(id);
-    callbacks_.gone(id, NodeChanges());
+    owner_.Gone(id);
+    sink_.Gone(id, NodeChanges());
   }
 
   void DropForeign(const std::string& job) {
@@ -277,10 +298,10 @@ class Driven final : public KubeflowCluster, public DriverHost {
     }
   }
 
-  // Its pods are not Voda's any more; they hold their GPUs until they are gone.
+  // Makes a job's pods foreign; they hold their GPUs until they are gone.
   void LetGo(const std::string& job) {
     drivers_.erase(job);
-    claimed_.erase(job);
+    taken_in_.erase(job);
     ended_.erase(job);
     for (const PodObject* pod : PodsOf(job)) book_.PutForeign(*pod);
     LookAtNodes();
@@ -289,24 +310,24 @@ class Driven final : public KubeflowCluster, public DriverHost {
   void OneSynced() {
     if (--waiting_ > 0) return;
     OnIo([this] {
-      // Whose the pods are is known once all jobs are.
+      // Whose a pod is, is only known once all jobs are.
       for (const auto& watched : jobs_) {
         for (const auto& [key, job] : watched.copy->objects()) {
-          if (TakenIn(job) && job.end == JobObject::End::kNone) claimed_.insert(JobId(job));
+          if (TakenIn(job) && job.end == JobObject::End::kNone) taken_in_.insert(JobId(job));
         }
       }
       for (const auto& watched : pods_) {
         for (const auto& [key, pod] : watched.copy->objects()) {
-          const bool ours = !pod.job.empty() && claimed_.contains(IdOf(pod.head.name_space, pod.job));
+          const bool ours = !pod.job.empty() && taken_in_.contains(IdOf(pod.head.name_space, pod.job));
           if (!ours || pod.launcher) book_.PutForeign(pod);
         }
       }
-      for (const JobObject* job : JobsByAge()) callbacks_.seen(*job);
+      for (const JobObject* job : JobsByAge()) owner_.Seen(*job);
       if (config_.steering == Steering::kTaints) {
         for (const auto& [key, node] : nodes_->objects()) Taint(node);
       }
       std::optional<double> next;
-      callbacks_.synced(book_.Changes(WallSeconds(), next));
+      owner_.Synced(book_.Changes(WallSeconds(), next));
       LookAtNodes();
     });
   }
@@ -329,7 +350,7 @@ class Driven final : public KubeflowCluster, public DriverHost {
     return drivers_.contains(id) && (kind == kinds_.end() || kind->second == job.kind);
   }
 
-  // Once for all events of a batch.
+  // Advances the job once for all events of a batch.
   void Stir(const std::string& job) {
     if (!drivers_.contains(job) || !stirred_.insert(job).second) return;
     if (stirred_.size() > 1) return;
@@ -344,14 +365,13 @@ class Driven final : public KubeflowCluster, public DriverHost {
     if (waiting_ > 0 || std::exchange(nodes_stirred_, true)) return;
     OnIo([this] {
       nodes_stirred_ = false;
-      for (NodeBook::Change& change : NodeChanges())
-        callbacks_.post(change.gpu_type, std::move(change.event));
+      if (std::vector<TypedEvent> changes = NodeChanges(); !changes.empty()) sink_.Post(std::move(changes));
     });
   }
-  std::vector<NodeBook::Change> NodeChanges() {
+  std::vector<TypedEvent> NodeChanges() {
     const double now = WallSeconds();
     std::optional<double> next;
-    std::vector<NodeBook::Change> changes = book_.Changes(now, next);
+    std::vector<TypedEvent> changes = book_.Changes(now, next);
     if (!next) return changes;
     io_.Cancel(node_timer_);
     const auto delay = std::chrono::duration_cast<kube::Duration>(std::chrono::duration<double>(*next - now));
@@ -365,7 +385,7 @@ class Driven final : public KubeflowCluster, public DriverHost {
 
   // ---- DriverHost
   kube::Io& io() override { return io_; }
-  bool MayWrite() override { return callbacks_.may_write(); }
+  bool MayWrite() override { return owner_.MayWrite(); }
   bool MaySend(const std::string& job) override {
     if (writing_ < kWritesAtOnce) return true;
     if (in_line_.insert(job).second) line_.push_back(job);
@@ -400,8 +420,7 @@ class Driven final : public KubeflowCluster, public DriverHost {
     return true;
   }
   const JobObject* FindJob(const std::string& job) const override {
-    const auto slash = job.find('/');
-    const kube::ObjectKey key{job.substr(0, slash), job.substr(slash + 1)};
+    const kube::ObjectKey key = KeyOf(job);
     const auto kind = kinds_.find(job);
     for (const auto& watched : jobs_) {
       const auto& objects = watched.copy->objects();
@@ -428,23 +447,21 @@ class Driven final : public KubeflowCluster, public DriverHost {
     return pods;
   }
   bool Silent(const std::string& node) const override { return book_.Silent(node, WallSeconds()); }
-  void Post(const std::string& gpu_type, Event event) override {
-    callbacks_.post(gpu_type, std::move(event));
-  }
-  void Ended(const std::string& job, const std::string& gpu_type, Event event) override {
+  std::vector<TypedEvent> Ended(const std::string& job) override {
     ended_.insert(job);
     for (const PodObject* pod : PodsOf(job)) book_.PutForeign(*pod);
-    callbacks_.ended(gpu_type, std::move(event), NodeChanges());
+    if (const JobObject* object = FindJob(job)) owner_.TellUser(*object, EndOf(*object));
+    return NodeChanges();
   }
-  void Failed(const std::string& job, const std::string& gpu_type, const std::string& message,
-              int failures) override {
-    callbacks_.failed(job, gpu_type, message, failures);
+  void Stuck(const std::string& job, const std::string& why) override { owner_.Stuck(job, why); }
+  void TellUser(const std::string& job, const JobWord& word) override {
+    if (const JobObject* object = FindJob(job)) owner_.TellUser(*object, word);
   }
-  void Stuck(const std::string& job, const std::string& why) override { callbacks_.stuck(job, why); }
 
   kube::Io& io_;
   ClusterConfig config_;
-  Callbacks callbacks_;
+  ClusterSink& sink_;
+  JobsOwner& owner_;
   NodeBook book_;
   HandlerOf<NodeObject> node_handler_{*this, &Driven::PutNode, &Driven::GoneNode};
   HandlerOf<PodObject> pod_handler_{*this, &Driven::PutPod, &Driven::GonePod};
@@ -452,27 +469,23 @@ class Driven final : public KubeflowCluster, public DriverHost {
   std::unique_ptr<kube::TypedReflector<NodeObject>> nodes_;
   std::vector<Watched<PodObject>> pods_;  // one for each namespace
   std::vector<Watched<JobObject>> jobs_;  // two, for two kinds
-  std::size_t waiting_ = 0;               // for their first lists
-  std::map<std::string, JobKind> kinds_;  // whose a name is
-  std::set<std::string> claimed_;         // taken in by an earlier run, not managed yet
-  std::set<std::string> ended_;           // managed, but their pods are not Voda's any more
+  std::size_t waiting_ = 0;               // watches without their first list
+  std::map<std::string, JobKind> kinds_;  // the kind that has a job name
+  std::set<std::string> taken_in_;        // taken in by an earlier run, not managed yet
+  std::set<std::string> ended_;           // managed, but their pods are foreign now
   std::map<std::string, std::set<kube::ObjectKey>> pods_of_;
   std::map<std::string, std::unique_ptr<JobDriver>> drivers_;
   std::map<std::string, std::unique_ptr<Port>> ports_;
   std::set<std::string> stirred_;
-  int writing_ = 0;                // writes of jobs that are not answered
+  int writing_ = 0;                // writes of jobs without an answer
   std::deque<std::string> line_;   // jobs that wait for their turn to write
-  std::set<std::string> in_line_;  // the same
+  std::set<std::string> in_line_;  // the same jobs
   bool nodes_stirred_ = false;
   kube::Io::Ticket node_timer_ = kube::Io::Ticket::kNone;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 
 }  // namespace
-
-std::string JobId(const JobObject& job) {
-  return IdOf(job.head.name_space, job.head.name);
-}
 
 bool IsOurs(const JobObject& job) {
   return job.labels.contains(kQueueLabel) && !job.labels.contains(kOtherQueueLabel);
@@ -483,8 +496,9 @@ bool TakenIn(const JobObject& job) {
 }
 
 std::unique_ptr<KubeflowCluster> KubeflowCluster::Create(kube::Io& io, kube::Counters& counters,
-                                                         ClusterConfig config, Callbacks callbacks) {
-  return std::make_unique<Driven>(io, counters, std::move(config), std::move(callbacks));
+                                                         ClusterConfig config, ClusterSink& sink,
+                                                         JobsOwner& owner) {
+  return std::make_unique<Driven>(io, counters, std::move(config), sink, owner);
 }
 
 }  // namespace voda::kubeflow

@@ -1,18 +1,20 @@
 // KubeflowCluster: jobs as objects of the Kubeflow operators behind the Cluster port.
 //
-// Everything it knows it read from the API server, so a replica that takes over knows as much. It lives on
+// Everything it knows comes from the API server, so a replica that takes over knows as much. It lives on
 // the I/O thread of the Kubernetes client: watches feed it, orders are posted to it, and each change of a
-// job's objects is answered with the next step of its order (step.h). A write is made once what was written
-// before has been seen in the watch.
+// job's objects leads to the next step of its order (step.h). The next write is made once the watch has
+// shown the previous one.
 #pragma once
 
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "base/result.h"
+#include "cluster/sink.h"
 #include "core/ports.h"
 #include "kube/counters.h"
 #include "kube/io.h"
@@ -23,69 +25,66 @@
 namespace voda::kubeflow {
 
 struct ClusterConfig {
-  std::vector<std::string> namespaces;  // empty: all
-  std::string mpi_version = "v2beta1";  // v1 with the training operator alone
+  std::vector<std::string> namespaces;  // empty means all
+  std::string mpi_version = "v2beta1";  // v1 if only the training operator runs
   NodeRules nodes;
   Steering steering = Steering::kGates;
+  std::set<std::string, std::less<>> allowed;  // broken rules of spec/template_rules.h that are accepted
   std::uint64_t seed = 1;
 };
 
-// "namespace/name": what the scheduler calls the job.
-std::string JobId(const JobObject& job);
+// Decides which objects are Voda's (kubeflow_jobs.h). Called on the I/O thread.
+class JobsOwner {
+ public:
+  virtual ~JobsOwner() = default;
+  // Called for a job that is not managed: at the start, when it appears and when it changes.
+  virtual void Seen(const JobObject& job) = 0;
+  // Called at the start, once every object was seen, with the nodes.
+  virtual void Synced(std::vector<TypedEvent> nodes) = 0;
+  // The job's object and its pods are gone. The sink is told after this.
+  virtual void Gone(const std::string& job) = 0;
+  // The job's order does not come about yet, for this reason.
+  virtual void Stuck(const std::string& job, const std::string& why) = 0;
+  // Something happened to the job, or became of it, that its user should read there.
+  virtual void TellUser(const JobObject& job, const JobWord& word) = 0;
+  // Whether this replica leads, with time left for a write.
+  virtual bool MayWrite() = 0;
+};
 
-// Whether its labels give it to Voda, and to nobody else.
+// Whether the labels give the job to Voda and to no other queue.
 bool IsOurs(const JobObject& job);
 
-// Whether an earlier run took the job in: its workers are Voda's before anybody manages it.
+// Whether an earlier run took the job in: its workers are Voda's before it is managed.
 bool TakenIn(const JobObject& job);
 
 class KubeflowCluster {
  public:
-  // All are called on the I/O thread and must not block.
-  struct Callbacks {
-    std::function<void(const std::string& gpu_type, Event event)> post;
-    // A job has ended, or its object is gone; and what its pods still hold of the nodes. Nothing may be
-    // decided between the two.
-    std::function<void(const std::string& gpu_type, Event event, std::vector<NodeBook::Change> nodes)> ended;
-    std::function<void(const std::string& job, std::vector<NodeBook::Change> nodes)> gone;
-    // A job that is not managed: at the start, when it comes and when it changes.
-    std::function<void(const JobObject& job)> seen;
-    // Everything there is at the start: these nodes, and jobs that were told of before. Nothing else is told
-    // earlier.
-    std::function<void(std::vector<NodeBook::Change> nodes)> synced;
-    std::function<void(const std::string& job, const std::string& gpu_type, const std::string& message,
-                       int failures)>
-        failed;                                                                 // a worker, which is replaced
-    std::function<void(const std::string& job, const std::string& why)> stuck;  // an order
-    std::function<bool()> may_write;  // we lead, with time left for a write
-  };
-
+  // Everything passed in must outlive the cluster. The sink is told nothing before the owner was told Synced.
   static std::unique_ptr<KubeflowCluster> Create(kube::Io& io, kube::Counters& counters, ClusterConfig config,
-                                                 Callbacks callbacks);
+                                                 ClusterSink& sink, JobsOwner& owner);
   virtual ~KubeflowCluster() = default;
   virtual void Start() = 0;
 
-  // Any thread. The job is Voda's from now on: its workers hold their GPUs for Voda, and orders may follow.
-  // One that is managed already is described anew.
+  // The job is Voda's from now on: its workers hold their GPUs for Voda, and orders may follow. A job that
+  // is managed already gets a new description. Any thread may call this.
   virtual void Manage(ManagedJob job) = 0;
   virtual void Forget(const std::string& job) = 0;
   virtual void Note(const std::string& job, std::string state) = 0;
 
-  // On the I/O thread. Both kinds of objects may have the same name; it is a job's of this kind from now on,
-  // until its object is gone. False: of the other kind already.
-  virtual bool Claim(const std::string& job, JobKind kind) = 0;
-  virtual void Unclaim(const std::string& job) = 0;  // where no object came of it
-  // What its pods hold is Voda's, although nobody manages it yet; and the nodes that this changes.
-  virtual std::vector<NodeBook::Change> TakeBack(const std::string& job) = 0;
-  // Those that have not ended and nobody manages are told of again.
+  // Reserves the name for a job of this kind until its object is gone, since both kinds of objects may have
+  // the same name. Returns false if a job of the other kind has it. On the I/O thread.
+  virtual bool ReserveName(const std::string& job, JobKind kind) = 0;
+  virtual void FreeName(const std::string& job) = 0;  // if no object was made
+  // Makes a job's pods Voda's although it is not managed yet, and returns the nodes that this changes.
+  virtual std::vector<TypedEvent> TakeBack(const std::string& job) = 0;
+  // Shows the owner again all jobs that have not ended and are not managed.
   virtual void LookAgain() = 0;
 
-  // On the I/O thread: what the job holds, as the scheduler is told; its object, null where there is none;
-  // its pods.
+  // On the I/O thread: the seats of the job as the scheduler is told; its object, or null; its pods.
   virtual std::vector<std::string> Held(const std::string& job) const = 0;
   virtual const JobObject* Find(const std::string& job) const = 0;
   virtual std::vector<const PodObject*> Pods(const std::string& job) const = 0;
-  // What its order waits for; empty: it has none. On the I/O thread.
+  // What its order waits for; empty if it has none. On the I/O thread.
   virtual std::string Waits(const std::string& job) const = 0;
 
   virtual Cluster& PortFor(const std::string& gpu_type) = 0;

@@ -3,62 +3,57 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "base/log.h"
+#include "document/json_writer.h"
 #include "kube/event_series.h"
-#include "kube/json_text.h"
 #include "kube/patch.h"
 
 namespace voda::kubeflow {
 
 namespace {
 
-using Json = nlohmann::json;
+constexpr std::size_t kMessageBytes = 1024;  // as for an Event
 
-constexpr std::size_t kMessageBytes = 1024;  // as of an Event
-
-std::string TextOf(const Json& object, const char* key) {
-  const auto at = object.find(key);
-  return at != object.end() && at->is_string() ? at->get<std::string>() : std::string();
-}
-
-bool Refuses(const JobWord& word) {
-  return word.reason == "Refused";
+// Whether the job is to run, as far as Voda decides that.
+bool IsScheduled(const JobObject& job, const JobWord& word) {
+  return !job.suspended && job.end == JobObject::End::kNone && word.reason != "Refused" &&
+         word.reason != "Released";
 }
 
 }  // namespace
 
 std::optional<kube::Request> ConditionRequest(const JobObject& job, const JobWord& word, kube::WallTime now) {
-  const Json object = Json::parse(job.document, nullptr, false);
-  if (!object.is_object()) return std::nullopt;
-  const auto status = object.find("status");
-  if (status == object.end() || !status->is_object()) return std::nullopt;
-  const auto conditions = status->find("conditions");
-  if (conditions == status->end() || !conditions->is_array()) return std::nullopt;
-
-  const bool scheduled = !job.suspended && !Refuses(word);
+  if (!job.has_conditions) return std::nullopt;
+  const bool scheduled = IsScheduled(job, word);
   const std::string time = kube::MicroTime(now);
-  Json condition = {{"type", kScheduledCondition}, {"status", scheduled ? "True" : "False"},
-                    {"reason", word.reason},       {"message", kube::CutText(word.message, kMessageBytes)},
-                    {"lastUpdateTime", time},      {"lastTransitionTime", time}};
+  const JobObject::Condition& before = job.condition;
+  const bool there = before.at >= 0;
+  const std::string status = scheduled ? "True" : "False";
+  const std::string message = kube::CutText(word.message, kMessageBytes);
+  const bool same = there && before.status == status;
+  if (same && before.reason == word.reason && before.message == message && before.at == 0)
+    return std::nullopt;
+  JsonWriter out;
+  out.Object()
+      .Field("type", kScheduledCondition)
+      .Field("status", status)
+      .Field("reason", word.reason)
+      .Field("message", message)
+      .Field("lastUpdateTime", time)
+      .Field("lastTransitionTime", same ? before.since : time);
+  const std::string condition = out.End().Take();
   kube::JsonPatch patch;
   patch.TestUid(job.head.uid).TestResourceVersion(job.head.resource_version);
-  const auto there = std::find_if(conditions->begin(), conditions->end(), [](const Json& one) {
-    return one.is_object() && TextOf(one, "type") == kScheduledCondition;
-  });
-  if (there == conditions->end()) {
-    patch.Add("/status/conditions/-", condition.dump(-1, ' ', false, Json::error_handler_t::replace));
+  if (before.at == 0) {
+    patch.Replace("/status/conditions/0", condition);
   } else {
-    const auto same = [&](const char* key) { return TextOf(*there, key) == TextOf(condition, key); };
-    if (same("status") && same("reason") && same("message")) return std::nullopt;
-    if (same("status")) condition["lastTransitionTime"] = TextOf(*there, "lastTransitionTime");
-    patch.Replace(fmt::format("/status/conditions/{}", there - conditions->begin()),
-                  condition.dump(-1, ' ', false, Json::error_handler_t::replace));
+    if (there) patch.Remove(fmt::format("/status/conditions/{}", before.at));
+    patch.Add("/status/conditions/0", condition);
   }
   kube::Request request = kube::JsonPatchRequest(job.resource, job.key(), patch, "status");
-  request.lane = kube::Lane::kEvent;
+  request.lane = kube::Lane::kStatus;
   return request;
 }
 
@@ -81,30 +76,49 @@ void Conditions::Put(const std::string& job, const JobWord& word) {
 void Conditions::Forget(const std::string& job) {
   const auto said = said_.find(job);
   if (said == said_.end()) return;
-  order_.erase({said->second.due, job});
+  Unqueue(job, said->second);
   said_.erase(said);
+}
+
+void Conditions::Unqueue(const std::string& job, const Said& said) {
+  (said.urgent ? urgent_ : others_).erase({said.due, job});
+}
+
+bool Conditions::Turns(const std::string& job) const {
+  const JobObject* object = find_(job);
+  return object != nullptr &&
+         IsScheduled(*object, said_.at(job).word) != (object->condition.status == "True");
 }
 
 void Conditions::Due(const std::string& job, kube::Duration in) {
   Said& said = said_[job];
-  order_.erase({said.due, job});
+  Unqueue(job, said);
   said.due = io_.Now() + in;
-  order_.insert({said.due, job});
+  said.urgent = Turns(job);
+  (said.urgent ? urgent_ : others_).insert({said.due, job});
 }
 
 void Conditions::Arm() {
-  if (armed_ || writing_ || order_.empty()) return;
+  if (writing_ || said_.empty()) return;
+  kube::TimePoint next = kube::TimePoint::max();
+  for (const Line* line : {&urgent_, &others_}) {
+    if (!line->empty()) next = std::min(next, line->begin()->first);
+  }
+  if (armed_ && armed_for_ <= next) return;
+  if (armed_) io_.Cancel(timer_);
   armed_ = true;
-  timer_ = io_.After(std::max(order_.begin()->first - io_.Now(), kube::Duration(1)), [this] {
+  armed_for_ = next;
+  timer_ = io_.After(std::max(next - io_.Now(), kube::Duration(1)), [this] {
     armed_ = false;
     Next();
   });
 }
 
-// The first that is due; one at a time.
+// Writes the first condition that is due; only one write is in flight.
 void Conditions::Next() {
-  while (!writing_ && !order_.empty() && order_.begin()->first <= io_.Now()) {
-    const std::string name = order_.begin()->second;
+  const auto ready = [this](const Line& line) { return !line.empty() && line.begin()->first <= io_.Now(); };
+  while (!writing_ && (ready(urgent_) || ready(others_))) {
+    const std::string name = (ready(urgent_) ? urgent_ : others_).begin()->second;
     if (!may_write_()) {
       Due(name, kPause);
       break;
@@ -158,7 +172,7 @@ void Conditions::Answered(const std::string& job, const JobWord& word, const kub
   }
 }
 
-// Somebody else wrote, or the server has other things to do.
+// Tries again later: somebody else wrote, or the server is busy.
 void Conditions::Again(const std::string& job) {
   const int tries = ++said_[job].tries;
   tries < kTries ? Due(job, kPause * tries) : Forget(job);

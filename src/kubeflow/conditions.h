@@ -1,10 +1,11 @@
 // Conditions: the condition vodascheduler/Scheduled on a job's object: whether it is to run, what Voda last
-// did with it and why. Events say the same and are gone after an hour; a job may wait for a day.
+// did with it and why. Events say the same but are gone after an hour, and a job may wait for a day.
 //
-// Best effort, in the lane of Events: what happens within kPause is one write, and at most one write is out.
-// The operators write the same status, have to try again when somebody wrote in between, and wait ever longer
-// before they do. So an object that its operator has not seen, or that has changed within kQuiet, is left for
-// later.
+// People wait for it (`kubectl wait`), so it has a lane of its own before that of Events, and a job whose
+// condition changes between True and False comes before those that only get another message. What happens
+// within kPause is one write, and only one write is in flight. The operators write the same status, must try
+// again when another writer came first, and wait ever longer before they do. So an object that its operator
+// has not seen, or that has changed within kQuiet, is left for later.
 #pragma once
 
 #include <functional>
@@ -13,21 +14,19 @@
 #include <optional>
 #include <set>
 #include <string>
-#include <string_view>
 #include <utility>
 
-#include "cluster/job_cluster.h"
 #include "kube/io.h"
 #include "kubeflow/objects.h"
+#include "ledger/ledger.h"
 
 namespace voda::kubeflow {
 
-inline constexpr std::string_view kScheduledCondition = "vodascheduler/Scheduled";
-
-// The write that makes the condition say this; none where it says so already, or the object has no status.
+// The write that makes the condition say this; none if it already does, or if the object has no status. It
+// stands first in the list: the columns of `kubectl get` show the last one, which is the operator's.
 std::optional<kube::Request> ConditionRequest(const JobObject& job, const JobWord& word, kube::WallTime now);
 
-// All of it on the I/O thread.
+// Used only on the I/O thread.
 class Conditions {
  public:
   using Find = std::function<const JobObject*(const std::string& job)>;
@@ -48,11 +47,17 @@ class Conditions {
   struct Said {
     JobWord word;
     kube::TimePoint due;
+    bool urgent = false;
     int tries = 0;
-    std::string version;  // of the object, when it was looked at last
+    std::string version;  // the object's version when it was last looked at
   };
 
+  using Line = std::set<std::pair<kube::TimePoint, std::string>>;
+
   void Due(const std::string& job, kube::Duration in);
+  void Unqueue(const std::string& job, const Said& said);
+  // Whether the condition changes between True and False.
+  bool Turns(const std::string& job) const;
   void Arm();
   void Next();
   void Write(const std::string& job, kube::Request request);
@@ -62,12 +67,13 @@ class Conditions {
   kube::Io& io_;
   Find find_;
   std::function<bool()> may_write_;
-  std::map<std::string, Said> said_;                         // by job, until it is written
-  std::set<std::pair<kube::TimePoint, std::string>> order_;  // the same by when they are due
+  std::map<std::string, Said> said_;  // by job, until it is written
+  Line urgent_, others_;              // the same jobs by when they are due
   kube::Io::Ticket timer_ = kube::Io::Ticket::kNone;
   bool armed_ = false;
+  kube::TimePoint armed_for_{};
   bool writing_ = false;
-  bool forbidden_ = false;  // said once
+  bool forbidden_ = false;  // whether this was logged
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "kube/fake_io.h"
+#include "kubeflow/test_objects.h"
 #include "kubeflow/writes.h"
 
 namespace voda::kubeflow {
@@ -13,13 +14,10 @@ namespace {
 using Json = nlohmann::json;
 
 JobObject MakeJob(bool suspended, const Json& conditions = Json::array()) {
-  JobObject job;
-  job.kind = JobKind::kMpiJob;
-  job.resource = JobResource(job.kind, "v2beta1");
+  JobObject job = testing::Job(Json{{"status", {{"conditions", conditions}}}}.dump());
   job.head = {"ns", "job", "the-uid", "7"};
   job.suspended = suspended;
   job.handled = true;
-  job.document = Json{{"spec", {}}, {"status", {{"conditions", conditions}}}}.dump();
   return job;
 }
 
@@ -34,13 +32,13 @@ TEST(ConditionRequest, AddsOneBesideThoseOfTheOperator) {
   const auto request = ConditionRequest(job, kStarted, {});
   ASSERT_TRUE(request);
   EXPECT_TRUE(request->path.ends_with("/mpijobs/job/status")) << request->path;
-  EXPECT_EQ(request->lane, kube::Lane::kEvent);
+  EXPECT_EQ(request->lane, kube::Lane::kStatus);
   const Json patch = Patched(*request);
   ASSERT_EQ(patch.size(), 3U);
   EXPECT_EQ(patch[0]["value"], "the-uid");
   EXPECT_EQ(patch[1]["value"], "7");
   EXPECT_EQ(patch[2]["op"], "add");
-  EXPECT_EQ(patch[2]["path"], "/status/conditions/-");
+  EXPECT_EQ(patch[2]["path"], "/status/conditions/0") << "kubectl get shows the type of the last one";
   EXPECT_EQ(patch[2]["value"]["type"], "vodascheduler/Scheduled");
   EXPECT_EQ(patch[2]["value"]["status"], "True");
   EXPECT_EQ(patch[2]["value"]["reason"], "Started");
@@ -50,14 +48,14 @@ TEST(ConditionRequest, ReplacesItsOwnAndKeepsTheTimeOfTheLastTransition) {
   const Json ours = {{"type", kScheduledCondition}, {"status", "True"},
                      {"reason", "Started"},         {"message", "3 workers on a: arrived"},
                      {"lastUpdateTime", "then"},    {"lastTransitionTime", "then"}};
-  const Json conditions = {{{"type", "Created"}}, ours};
+  const Json conditions = {ours, {{"type", "Created"}}};
   EXPECT_FALSE(ConditionRequest(MakeJob(false, conditions), kStarted, {})) << "it says so already";
 
   const auto resized = ConditionRequest(MakeJob(false, conditions), {"Resized", "2", false}, {});
   ASSERT_TRUE(resized);
   const Json patch = Patched(*resized)[2];
   EXPECT_EQ(patch["op"], "replace");
-  EXPECT_EQ(patch["path"], "/status/conditions/1");
+  EXPECT_EQ(patch["path"], "/status/conditions/0");
   EXPECT_EQ(patch["value"]["lastTransitionTime"], "then");
   EXPECT_NE(patch["value"]["lastUpdateTime"], "then");
 
@@ -65,6 +63,32 @@ TEST(ConditionRequest, ReplacesItsOwnAndKeepsTheTimeOfTheLastTransition) {
   ASSERT_TRUE(halted);
   EXPECT_EQ(Patched(*halted)[2]["value"]["status"], "False");
   EXPECT_NE(Patched(*halted)[2]["value"]["lastTransitionTime"], "then");
+}
+
+TEST(ConditionRequest, OneThatStandsBehindTheOperatorsIsPutBeforeThem) {
+  const Json ours = {{"type", kScheduledCondition},
+                     {"status", "True"},
+                     {"reason", "Started"},
+                     {"message", "3 workers on a: arrived"},
+                     {"lastTransitionTime", "then"}};
+  const Json before = {{{"type", "Created"}}, {{"type", "Running"}}, ours};
+  const auto request = ConditionRequest(MakeJob(false, before), kStarted, {});
+  ASSERT_TRUE(request) << "an earlier Voda wrote it last, where kubectl shows it as the job's state";
+  Json operations = Patched(*request);
+  operations.erase(0);
+  operations.erase(0);  // uid and version
+  const Json after = Json{{"status", {{"conditions", before}}}}.patch(operations)["status"]["conditions"];
+  ASSERT_EQ(after.size(), 3U);
+  EXPECT_EQ(after[0]["type"], kScheduledCondition);
+  EXPECT_EQ(after[0]["lastTransitionTime"], "then");
+  EXPECT_EQ(after[2]["type"], "Running");
+}
+
+TEST(ConditionRequest, AJobThatHasEndedOrIsReleasedIsNotScheduled) {
+  JobObject job = MakeJob(false);
+  EXPECT_EQ(Patched(*ConditionRequest(job, {"Released", "", false}, {}))[2]["value"]["status"], "False");
+  job.end = JobObject::End::kSucceeded;
+  EXPECT_EQ(Patched(*ConditionRequest(job, {"Completed", "", false}, {}))[2]["value"]["status"], "False");
 }
 
 TEST(ConditionRequest, ARefusedJobIsNotScheduledAlthoughItRuns) {
@@ -75,14 +99,12 @@ TEST(ConditionRequest, ARefusedJobIsNotScheduledAlthoughItRuns) {
 }
 
 TEST(ConditionRequest, IsNoneWithoutAStatus) {
-  JobObject job = MakeJob(false);
-  for (const char* document : {"{}", R"({"status":{}})", R"({"status":[]})", "rubbish"}) {
-    job.document = document;
-    EXPECT_FALSE(ConditionRequest(job, kStarted, {})) << document;
+  for (const char* document : {"{}", R"({"status":{}})", R"({"status":[]})", R"("rubbish")"}) {
+    EXPECT_FALSE(ConditionRequest(testing::Job(document), kStarted, {})) << document;
   }
 }
 
-class Writing : public testing::Test {
+class Writing : public ::testing::Test {
  protected:
   static constexpr kube::Duration kShort{1}, kPause = Conditions::kPause;
   kube::testing::FakeIo io;
@@ -118,6 +140,24 @@ TEST_F(Writing, OneIsOutAtATime) {
   EXPECT_EQ(io.open.size(), 1U);
   io.Answer(200, "{}");
   EXPECT_TRUE(io.open.empty());
+}
+
+// A thousand jobs that were told that they wait do not keep anybody from learning that one runs.
+TEST_F(Writing, WhatPeopleWaitForComesFirst) {
+  for (int i = 0; i < 100; ++i) {
+    const std::string name = "queued" + std::to_string(i);
+    jobs[name] = MakeJob(true);
+    conditions.Put(name, {"Queued", "", false});
+  }
+  io.Pass(kPause * 3);
+  conditions.Put("a", kStarted);
+  for (int written = 0; written < 3; ++written) {
+    io.Pass(Conditions::kQuiet);
+    ASSERT_EQ(io.open.size(), 1U);
+    if (io.Asked().body.find("Started") != std::string::npos) return;
+    io.Answer(200, "{}");
+  }
+  FAIL() << "it waits behind those that nobody waits for";
 }
 
 TEST_F(Writing, AConflictIsTriedAgainAndNotForEver) {

@@ -1,4 +1,4 @@
-// ExpiringCache: what is believed for a while, at most so many entries; the oldest make room.
+// ExpiringCache: a bounded cache whose entries are valid for a while; the oldest make room for new ones.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@ class ExpiringCache {
  public:
   explicit ExpiringCache(std::size_t most) : most_(most) {}
 
-  // Null where there is none, or no more. Holds until the next Put.
+  // Null if there is no entry or it has expired. Valid until the next Put.
   const Value* Find(const Key& key, kube::TimePoint now) const {
     const auto at = index_.find(key);
     return at == index_.end() || at->second->until <= now ? nullptr : &at->second->value;

@@ -13,22 +13,28 @@ namespace voda::kubeflow {
 namespace {
 
 constexpr kube::Duration kSoon{1000};
-constexpr kube::Duration kQuiet{100};          // so long the watch shows nothing of a job that is at rest
-constexpr kube::Duration kMostQuiet{1000};     // what an order waits for that
-constexpr kube::Duration kUntilHandled{2000};  // and for an operator that may not run at all
+constexpr kube::Duration kQuiet{100};          // without a change in the watch, a job is at rest
+constexpr kube::Duration kMostQuiet{1000};     // how long an order waits for that
+constexpr kube::Duration kUntilHandled{2000};  // how long it waits for an operator that may not run at all
 constexpr kube::Duration kLongest{30'000};
 constexpr kube::Duration kUntilSeen{60'000};
 constexpr kube::Duration kEnding{5'000};
 constexpr kube::Duration kPatience{20'000};
-constexpr kube::Duration kForgotten{
-    600'000};                               // so long a worker runs after a failure that it is as good as new
-constexpr kube::Duration kStuck{30'000};    // so long an order may take without a word to the user
-constexpr kube::Duration kGiveUp{300'000};  // so long the scheduler waits for an outcome
+constexpr kube::Duration kForgotten{600'000};  // after running this long, a worker's failure is forgotten
+constexpr kube::Duration kStuck{30'000};       // after this long, the user is told that an order is stuck
+constexpr kube::Duration kNoRoom{120'000};     // after this long, pods that find no room give back their GPUs
+constexpr kube::Duration kGiveUp{300'000};     // how long the scheduler waits for an outcome
 constexpr int kHostTries = 120;
 constexpr kube::Duration kHostsEvery{500};
 
 kube::Duration Backoff(int failures) {
   return std::min(kLongest, kSoon * (1 << std::min(failures, 5)));
+}
+
+// Whether a job that holds these seats has workers, and all of them have given back theirs.
+bool Vacated(const std::vector<std::string>& seats) {
+  return !seats.empty() &&
+         std::all_of(seats.begin(), seats.end(), [](const auto& seat) { return seat.empty(); });
 }
 
 std::size_t Count(std::string_view text, std::string_view what) {
@@ -39,8 +45,9 @@ std::size_t Count(std::string_view text, std::string_view what) {
 
 }  // namespace
 
-JobDriver::JobDriver(DriverHost& host, ManagedJob job)
+JobDriver::JobDriver(DriverHost& host, ClusterSink& sink, ManagedJob job)
     : host_(host),
+      sink_(sink),
       job_(std::move(job.name)),
       gpu_type_(std::move(job.gpu_type)),
       whole_(job.whole),
@@ -55,7 +62,7 @@ void JobDriver::Change(ManagedJob job) {
 
 void JobDriver::Abandon(const std::string& why) {
   if (const auto left = std::exchange(order_, {})) {
-    host_.Post(left->gpu_type, ActionFailed{left->order.id, why});
+    sink_.Post({{left->order.gpu_type, ActionFailed{left->order.id, why}}});
   }
 }
 
@@ -64,8 +71,8 @@ JobDriver::~JobDriver() {
   host_.io().Cancel(timer_);
 }
 
-void JobDriver::Execute(Order order, const std::string& gpu_type) {
-  order_ = {std::move(order), gpu_type, host_.io().Now(), false};
+void JobDriver::Execute(Order order) {
+  order_ = {std::move(order), host_.io().Now(), false};
   Advance();
 }
 
@@ -80,8 +87,8 @@ kube::Duration JobDriver::OperatorNeeds(const JobObject& job) const {
   const kube::TimePoint now = host_.io().Now();
   const kube::Duration waited = now - order_->begun;
   if (job.handled) return std::min(kQuiet - (now - changed_), kMostQuiet - waited);
-  // An object that is older had its time before the order, or before we came. Its age is known to a second,
-  // by the server's clock: one that differs makes this wait shorter or longer, and nothing wrong.
+  // An older object had its time before the order, or before we came. Its age is known to a second, by the
+  // server's clock: a clock that differs only makes this wait shorter or longer.
   const auto created =
       std::chrono::duration_cast<kube::Duration>(std::chrono::duration<double>(job.created + 1));
   const auto wall = std::chrono::duration_cast<kube::Duration>(host_.io().Wall().time_since_epoch());
@@ -118,9 +125,14 @@ double JobDriver::WallSeconds() const {
 }
 
 std::vector<std::string> JobDriver::Held() const {
-  std::vector<std::string> seats = Seats(View());
+  const JobView view = View();
+  std::vector<std::string> seats = Seats(view);
+  // All workers of a vacated job are down, and yet it runs: its launcher does, and its object says so.
+  const bool vacated = !view.job->suspended && Vacated(believed_) &&
+                       believed_.size() == static_cast<std::size_t>(view.job->replicas);
+  if (seats.empty() && vacated) return believed_;
   if (settings_.steering == Steering::kOff) {
-    // The scheduler goes on with the nodes that it chose; what counts is how many there are.
+    // The scheduler goes on with the nodes that it chose; only their number counts.
     for (std::size_t i = 0; i < std::min(seats.size(), believed_.size()); ++i) {
       if (!seats[i].empty() && !believed_[i].empty()) seats[i] = believed_[i];
     }
@@ -135,8 +147,7 @@ std::string JobDriver::Waits() const {
   return NextStep(View(), order_->order).why;
 }
 
-// Whether the copies show everything that was written.
-bool JobDriver::Settled() {
+bool JobDriver::WritesSeen() {
   if (in_flight_ > 0) return false;
   const kube::TimePoint now = host_.io().Now();
   std::set<std::string> there;  // uids
@@ -146,7 +157,7 @@ bool JobDriver::Settled() {
   std::erase_if(awaited_, [&](const Awaited& one) {
     if (now >= one.until) return true;
     if (!one.sent.removes.empty()) return !there.contains(one.sent.removes);
-    return host_.HasSeen(one.sent.resource, job_.substr(0, job_.find('/')), one.version);
+    return host_.HasSeen(one.sent.resource, KeyOf(job_).name_space, one.version);
   });
   if (!awaited_.empty()) Again(awaited_.front().until - now);
   return awaited_.empty();
@@ -154,51 +165,87 @@ bool JobDriver::Settled() {
 
 void JobDriver::Advance() {
   const JobObject* job = host_.FindJob(job_);
-  if (job == nullptr || ended_ || !Settled()) return;
+  if (job == nullptr || ended_ || !WritesSeen()) return;
   if (job->end != JobObject::End::kNone) {
     ended_ = true;
     order_.reset();
-    host_.Ended(job_, gpu_type_,
-                job->end == JobObject::End::kSucceeded ? Event(JobCompleted{job_})
-                                                       : Event(JobFailed{job_, job->message}));
-    return;
+    std::vector<TypedEvent> events = host_.Ended(job_);
+    const bool succeeded = job->end == JobObject::End::kSucceeded;
+    events.insert(events.begin(),
+                  {gpu_type_, succeeded ? Event(JobCompleted{job_}) : Event(JobFailed{job_, job->message})});
+    return sink_.Post(std::move(events));
   }
+  LookAtSuspension(*job);
   if (order_ && !Pursue(*job)) return;
   Tell();
 }
 
-// Takes the order one step further. True: it is over.
+void JobDriver::LookAtSuspension(const JobObject& job) {
+  const bool was_running = std::exchange(not_suspended_, !job.suspended);
+  if (!was_running || !job.suspended || order_) return;
+  host_.TellUser(
+      job_, {"SuspendedByOthers",
+             fmt::format("somebody else set spec.runPolicy.suspend, by which Voda stops and starts jobs; "
+                         "it starts this one again as planned. To keep it from running: voda hold {}",
+                         job_),
+             true});
+}
+
+void JobDriver::GiveBack(const JobView& view, const std::string& why) {
+  const auto unscheduled = [](const JobView::Worker& worker) {
+    return !worker.pod->gated && worker.pod->node.empty() && !worker.pod->deleting;
+  };
+  const auto& workers = view.workers;
+  // An elastic job may train with those that have found their place.
+  const bool no_use = view.whole ? std::any_of(workers.begin(), workers.end(), unscheduled)
+                                 : std::all_of(workers.begin(), workers.end(), unscheduled);
+  if (workers.empty() || !no_use || !order_->no_room.empty() || Releases(order_->order.kind)) return;
+  order_->no_room = why;
+  order_->order.kind = ActionKind::kHalt;
+  order_->order.seats.clear();
+}
+
+// Takes the order one step further. Returns true when it is over.
 bool JobDriver::Pursue(const JobObject& job) {
-  const Order& order = order_->order;
   const JobView view = View();
+  const kube::Duration waited = host_.io().Now() - order_->begun;
+  if (waited >= kNoRoom) GiveBack(view, NextStep(view, order_->order).why);
+  const Order& order = order_->order;
   const StepResult step = NextStep(view, order);
+  if (step.state == StepResult::State::kDone && !order_->no_room.empty()) {
+    sink_.Post({{order.gpu_type, ActionFailed{.id = order.id, .message = order_->no_room, .no_room = true}}});
+    order_.reset();
+    return true;
+  }
   if (step.state == StepResult::State::kDone) {
     const bool resized = order.seats.size() != believed_.size();
     believed_ = order.seats;
-    host_.Post(order_->gpu_type, ActionDone{order.id});
+    sink_.Post({{order.gpu_type, ActionDone{order.id}}});
     if (resized && !order.seats.empty() && job.kind == JobKind::kMpiJob) {
       FollowHosts(static_cast<int>(order.seats.size()), 0);
     }
     order_.reset();
-    // Whoever leads next counts the time at each size by it.
+    // By this the next leader counts the time at each size.
     if (note_due_ && !settings_.state.empty() && host_.MayWrite()) {
       note_due_ = false;
-      SendRequest(StateRequest(job, settings_.state), {job.resource, {}, changes_});
+      SendRequest(AnnotationRequest(job.resource, job.key(), job.head.uid, kStateAnnotation, settings_.state),
+                  {job.resource, {}, changes_});
     }
     return true;
   }
-  const kube::Duration waited = host_.io().Now() - order_->begun;
   if (waited >= kGiveUp) {
-    // What came of it is told, so that the next plan can mend it.
+    // The outcome is reported, so that the next plan can repair it.
     Abandon(fmt::format("given up: {}", step.why));
     return true;
   }
   if (waited >= kStuck && !order_->told) {
     order_->told = true;
-    host_.Stuck(job_,
-                refusal_.empty() ? step.why : fmt::format("{}; Kubernetes refused: {}", step.why, refusal_));
+    const std::string why =
+        refusal_.empty() ? step.why : fmt::format("{}; Kubernetes refused: {}", step.why, refusal_);
+    host_.Stuck(job_, why);
+    sink_.Notice({job_, gpu_type_, JobNotice::Kind::kStuck, why, failed_workers_});
   }
-  Again((order_->told ? kGiveUp : kStuck) - waited);
+  Again((!order_->told ? kStuck : waited < kNoRoom ? kNoRoom : kGiveUp) - waited);
   LookAtEnding(view);
   if (view.patient) Again(kPatience - waited);
   if (step.writes.empty()) return false;
@@ -233,11 +280,11 @@ bool JobDriver::TooSoon(const PodObject& failed) {
     return true;
   }
   repair.next = now + Backoff(repair.count++);
-  host_.Failed(
-      job_, gpu_type_,
-      fmt::format("worker {} on {} failed{}{}", failed.index, failed.node.empty() ? "no node" : failed.node,
-                  failed.reason.empty() ? "" : ": ", failed.reason),
-      ++failed_workers_);
+  sink_.Notice(
+      {job_, gpu_type_, JobNotice::Kind::kWorkerFailed,
+       fmt::format("worker {} on {} failed{}{}", failed.index, failed.node.empty() ? "no node" : failed.node,
+                   failed.reason.empty() ? "" : ": ", failed.reason),
+       ++failed_workers_});
   return false;
 }
 
@@ -270,8 +317,7 @@ void JobDriver::Answered(const Sent& sent, const kube::Reply& reply) {
   }
   failures_ = 0;
   refusal_.clear();
-  kube::JsonReader reader;
-  const auto head = reader.Head(reply.body);
+  const auto head = kube::ReadHead(reply.body);
   if (head || !sent.removes.empty()) {
     awaited_.push_back({sent, head ? head->resource_version : std::string(), host_.io().Now() + kUntilSeen});
   }
@@ -279,8 +325,8 @@ void JobDriver::Answered(const Sent& sent, const kube::Reply& reply) {
 }
 
 void JobDriver::Refused(const Sent& sent, const kube::ApiError& error) {
-  // What changed meanwhile is seen by the watch, and the step is made anew from that. A rule of the cluster
-  // may refuse with the same words; then nothing changes.
+  // If something changed meanwhile, the watch shows it, and the step is made anew from that. A rule of the
+  // cluster may refuse with the same words; then nothing changes.
   stale_ = error.reason == kube::Reason::kConflict || error.reason == kube::Reason::kInvalid ||
            error.reason == kube::Reason::kNotFound;
   refusal_ = error.message.empty() ? error.Text() : error.message;
@@ -289,13 +335,13 @@ void JobDriver::Refused(const Sent& sent, const kube::ApiError& error) {
     host_.Stuck(job_, "Kubernetes refused: " + refusal_);
     Abandon(refusal_);
   }
-  if (stale_ && sent.changes != changes_) {  // seen already
+  if (stale_ && sent.changes != changes_) {  // the change was seen already
     stale_ = false;
     retry_at_ = {};
     return;
   }
   const kube::TimePoint now = host_.io().Now();
-  if (now < retry_at_) return;  // of several at once the first counts
+  if (now < retry_at_) return;  // of several refusals at once, the first counts
   const kube::Duration delay = Backoff(failures_++);
   retry_at_ = now + delay;
   Again(delay);
@@ -317,17 +363,18 @@ void JobDriver::Tell() {
   std::vector<std::string> held = Held();
   if (held == believed_) return;
   believed_ = std::move(held);
-  host_.Post(gpu_type_, WorkersObserved{job_, believed_});
+  sink_.Post({{gpu_type_, WorkersObserved{job_, believed_}}});
 }
 
-// The operator lists hosts in a ConfigMap that is mounted into the launcher, which the kubelet looks at again
+// The operator lists hosts in a ConfigMap that is mounted into the launcher. The kubelet reads it again
 // once a minute, or when the pod changes. Changing the pod before the list is there gains nothing.
 void JobDriver::FollowHosts(int workers, int tries) {
   const JobObject* job = host_.FindJob(job_);
   if (job == nullptr || tries >= kHostTries) return;
   kube::Request request = kube::GetRequest(kConfigMaps, {job->head.name_space, job->head.name + "-config"});
   host_.io().Send(std::move(request), [this, alive = alive_, workers, tries](const kube::Reply& reply) {
-    if (!*alive || believed_.size() != static_cast<std::size_t>(workers)) return;  // another resize came
+    if (!*alive || believed_.size() != static_cast<std::size_t>(workers))
+      return;  // another resize came first
     const JobView view = View();
     const std::string_view body = reply.body;
     const auto script = body.find("discover_hosts.sh");

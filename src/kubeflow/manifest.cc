@@ -2,153 +2,149 @@
 
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
+#include <utility>
+#include <vector>
+
+#include "document/documents.h"
 
 namespace voda::kubeflow {
 
 namespace {
 
-using Json = nlohmann::json;
-
 // torchrun spends one on every shrink.
 constexpr int kManyRestarts = 1'000'000;
-constexpr std::string_view kTokenVariable = "VODA_PROGRESS_TOKEN";
 
-// An object below, made where it is missing or null.
-Json& Object(Json& parent, const std::string& name) {
-  Json& member = parent[name];
-  if (!member.is_object()) member = Json::object();
-  return member;
-}
-Json& List(Json& parent, const std::string& name) {
-  Json& member = parent[name];
-  if (!member.is_array()) member = Json::array();
-  return member;
-}
+// An operation of a JSON patch that adds something or replaces it.
+struct Operation {
+  bool replace = false;
+  std::string path;
+  Value value;
+};
 
-std::string ReplicaSpecs(JobKind kind) {
-  return kind == JobKind::kMpiJob ? "mpiReplicaSpecs" : "pytorchReplicaSpecs";
-}
+// Collects what an object lacks.
+class Missing {
+ public:
+  explicit Missing(const ManifestSettings& settings) : settings_(settings) {}
 
-void SetVariable(Json& container, std::string_view name, const std::string& value) {
-  Json& env = List(container, "env");
-  for (Json& variable : env) {
-    if (variable.is_object() && variable.value("name", "") == name) {
-      variable = {{"name", name}, {"value", value}};
-      return;
+  std::vector<Operation> Of(JobKind kind, const std::string& name, const Strings& labels,
+                            const Strings& annotations, const Outline& outline) {
+    if (!labels.contains(kQueueLabel)) AddTexts("labels", labels, {{std::string(kQueueLabel), "default"}});
+    Strings record;
+    if (!settings_.state.empty()) record.emplace(kStateAnnotation, settings_.state);
+    if (!settings_.submission.empty()) record.emplace(kSubmissionAnnotation, settings_.submission);
+    if (!settings_.batch.empty()) record.emplace(kBatchAnnotation, settings_.batch);
+    AddTexts("annotations", annotations, record);
+    for (const Outline::Template& one : outline.templates) Template(name, one);
+    // The workers of an MPIJob serve ssh and never end by themselves: unless the user says otherwise, they
+    // end with the job and give their GPUs back.
+    if (kind == JobKind::kMpiJob && !outline.cleans_pods) {
+      outline.has_run_policy ? Add("/spec/runPolicy/cleanPodPolicy", "Running")
+                             : Add("/spec/runPolicy", Value::Map{{"cleanPodPolicy", "Running"}});
+    }
+    if (kind == JobKind::kPyTorchJob && outline.has_elastic_policy) {
+      if (!outline.has_restarts) Add("/spec/elasticPolicy/maxRestarts", kManyRestarts);
+      if (!outline.has_backend) Add("/spec/elasticPolicy/rdzvBackend", "c10d");
+    }
+    return std::move(operations_);
+  }
+
+ private:
+  void Add(const std::string& path, Value value) { operations_.push_back({false, path, std::move(value)}); }
+  // Appends to a list that may not exist.
+  void Append(bool there, const std::string& path, Value value) {
+    there ? Add(path + "/-", std::move(value)) : Add(path, Value::List{std::move(value)});
+  }
+
+  void AddTexts(const std::string& member, const Strings& before, const Strings& wanted) {
+    const std::string path = "/metadata/" + member;
+    if (before.empty() && !wanted.empty()) return Add(path, Value::Map(wanted.begin(), wanted.end()));
+    for (const auto& [key, value] : wanted) {
+      const auto at = before.find(key);
+      if (at == before.end() || at->second != value) Add(path + "/" + kube::PointerPart(key), value);
     }
   }
-  env.push_back({{"name", name}, {"value", value}});
-}
 
-// A launcher may run on any node: it holds no GPU.
-void Tolerate(Json& pod) {
-  Json& tolerations = List(pod, "tolerations");
-  for (const Json& toleration : tolerations) {
-    if (toleration.is_object() && toleration.value("key", "") == kTaint) return;
+  // Completes one pod template: the environment for all, the placement for those that hold GPUs.
+  void Template(const std::string& name, const Outline::Template& one) {
+    // Any of its containers may be the training container.
+    for (const Outline::Container& container : one.containers) {
+      Value::List missing;
+      const std::string env = fmt::format("{}/containers/{}/env", one.path, container.at);
+      const auto set = [&](std::string_view variable, const Outline::Variable& seen,
+                           const std::string& value) {
+        if (seen.at >= 0 && seen.value == value) return;
+        Value wanted = Value::Map{{"name", variable}, {"value", value}};
+        if (seen.at < 0) return missing.push_back(std::move(wanted));
+        operations_.push_back({true, fmt::format("{}/{}", env, seen.at), std::move(wanted)});
+      };
+      set(kNameVariable, container.name, name);
+      if (!settings_.progress_url.empty()) set(kUrlVariable, container.url, settings_.progress_url);
+      // The token also marks the job as taken in, even if there is nowhere to report progress to.
+      if (!settings_.token.empty()) set(kTokenVariable, container.token, settings_.token);
+      if (!container.has_env && !missing.empty()) {
+        Add(env, std::move(missing));
+      } else {
+        for (Value& variable : missing) Add(env + "/-", std::move(variable));
+      }
+    }
+    if (!one.worker) {
+      // A launcher may run on any node: it holds no GPU.
+      if (settings_.steering == Steering::kTaints && !one.tolerates)
+        Append(one.has_tolerations, one.path + "/tolerations",
+               Value::Map{{"key", kTaint}, {"operator", "Exists"}});
+      return;
+    }
+    if (!settings_.gpu_type.empty() && one.accelerator != settings_.gpu_type) {
+      const std::string selector = one.path + "/nodeSelector";
+      one.has_selector ? Add(selector + "/" + kube::PointerPart(kAcceleratorLabel), settings_.gpu_type)
+                       : Add(selector, Value::Map{{std::string(kAcceleratorLabel), settings_.gpu_type}});
+    }
+    if (settings_.steering == Steering::kGates && !one.gated)
+      Append(one.has_gates, one.path + "/schedulingGates", Value::Map{{"name", kGate}});
   }
-  tolerations.push_back({{"key", kTaint}, {"operator", "Exists"}});
-}
 
-// One pod template: environment for all, place for those that hold GPUs.
-void Prepare(Json& replica, const std::string& name, bool worker, const ManifestSettings& settings) {
-  Json& pod = Object(Object(replica, "template"), "spec");
-  // Any of its containers may be the one that trains.
-  for (Json& container : List(pod, "containers")) {
-    if (!container.is_object()) continue;
-    SetVariable(container, "JOB_NAME", name);
-    if (!settings.progress_url.empty()) SetVariable(container, "VODA_PROGRESS_URL", settings.progress_url);
-    // It also says that the job was taken in, whether it is told where to report or not.
-    if (!settings.token.empty()) SetVariable(container, kTokenVariable, settings.token);
-  }
-  if (!worker) {
-    if (settings.steering == Steering::kTaints) Tolerate(pod);
-    return;
-  }
-  if (!settings.gpu_type.empty())
-    Object(pod, "nodeSelector")[std::string(kAcceleratorLabel)] = settings.gpu_type;
-  if (settings.steering != Steering::kGates) return;
-  Json& gates = List(pod, "schedulingGates");
-  for (const Json& gate : gates) {
-    if (gate.is_object() && gate.value("name", "") == kGate) return;
-  }
-  gates.push_back({{"name", kGate}});
-}
+  const ManifestSettings& settings_;
+  std::vector<Operation> operations_;
+};
 
-void Prepare(Json& object, JobKind kind, const std::string& name, const ManifestSettings& settings) {
-  Json& metadata = Object(object, "metadata");
-  Json& labels = Object(metadata, "labels");
-  if (!labels.contains(kQueueLabel)) labels[std::string(kQueueLabel)] = "default";
-  if (!settings.state.empty())
-    Object(metadata, "annotations")[std::string(kStateAnnotation)] = settings.state;
-  if (!settings.submission.empty())
-    Object(metadata, "annotations")[std::string(kSubmissionAnnotation)] = settings.submission;
-  Json& spec = Object(object, "spec");
-  Json& replicas = Object(spec, ReplicaSpecs(kind));
-  for (const char* type : {"Launcher", "Master", "Worker"}) {
-    const auto at = replicas.find(type);
-    if (at != replicas.end() && at->is_object())
-      Prepare(*at, name, type != std::string("Launcher"), settings);
+Strings Texts(const Value& object) {
+  Strings texts;
+  for (const auto& [key, value] : object.members()) {
+    if (value.text()) texts.emplace(key, value.Text());
   }
-  // The workers of an MPIJob serve ssh and never end by themselves: where nobody says otherwise they end with
-  // the job, and give their GPUs back.
-  if (kind == JobKind::kMpiJob && !spec.contains("cleanPodPolicy")) {
-    Json& policy = Object(spec, "runPolicy");
-    if (!policy.contains("cleanPodPolicy")) policy["cleanPodPolicy"] = "Running";
-  }
-  if (kind == JobKind::kPyTorchJob && spec.contains("elasticPolicy") && spec["elasticPolicy"].is_object()) {
-    Json& policy = spec["elasticPolicy"];
-    if (!policy.contains("maxRestarts")) policy["maxRestarts"] = kManyRestarts;
-    if (!policy.contains("rdzvBackend")) policy["rdzvBackend"] = "c10d";
-  }
+  return texts;
 }
 
 }  // namespace
 
 std::string NewObject(const JobSpec& spec, const std::string& name, const ManifestSettings& settings) {
-  Json object = Json::parse(spec.document);
-  Json& metadata = Object(object, "metadata");
-  metadata["name"] = name;
-  metadata["namespace"] = spec.name_space;
+  Value object = ParseJson(spec.document).value();
+  Value& metadata = object.Member("metadata");
+  metadata.Member("name") = name;
+  metadata.Member("namespace") = spec.name_space;
   for (const char* of_the_server :
        {"generateName", "uid", "resourceVersion", "creationTimestamp", "managedFields"}) {
-    metadata.erase(of_the_server);
+    metadata.Erase(of_the_server);
   }
-  object.erase("status");
-  Prepare(object, spec.kind, name, settings);
-  Object(object["spec"], "runPolicy")["suspend"] = true;
-  return object.dump();
+  object.Erase("status");
+  object.Reach("/spec/runPolicy/suspend") = true;
+  for (Operation& missing :
+       Missing(settings).Of(spec.kind, name, Texts(object.At("/metadata/labels")),
+                            Texts(object.At("/metadata/annotations")), ReadOutline(spec.kind, object))) {
+    object.Reach(missing.path) = std::move(missing.value);
+  }
+  return ToJson(object);
 }
 
-Status AddAdoption(const JobObject& job, const ManifestSettings& settings, kube::JsonPatch& patch) {
-  const Json before = Json::parse(job.document, nullptr, false);
-  if (!before.is_object() || !before.contains("spec")) return Error{"the object is not JSON of a job"};
-  Json after = before;
-  Prepare(after, job.kind, job.head.name, settings);
-  if (after == before) return Ok{};
-  patch.TestResourceVersion(job.head.resource_version);
-  for (const char* part : {"metadata", "spec"}) {
-    for (const auto& [member, value] : after[part].items()) {
-      const auto was = before[part].find(member);
-      if (was == before[part].end() || *was != value)
-        patch.Add(fmt::format("/{}/{}", part, kube::PointerPart(member)), value.dump());
-    }
+Status AddMissing(const JobObject& job, const ManifestSettings& settings, kube::JsonPatch& patch) {
+  if (!job.applied)
+    return Error{fmt::format("the object does not opt in by the label {} any more", kQueueLabel)};
+  const auto missing =
+      Missing(settings).Of(job.kind, job.head.name, job.labels, job.annotations, job.applied->outline);
+  for (const Operation& one : missing) {
+    one.replace ? patch.Replace(one.path, ToJson(one.value)) : patch.Add(one.path, ToJson(one.value));
   }
   return Ok{};
-}
-
-std::string TokenOf(const JobObject& job) {
-  const Json object = Json::parse(job.document, nullptr, false);
-  if (!object.is_object()) return {};
-  const Json replicas = object.value(Json::json_pointer("/spec/" + ReplicaSpecs(job.kind)), Json::object());
-  for (const auto& [type, replica] : replicas.items()) {
-    const Json env = replica.value(Json::json_pointer("/template/spec/containers/0/env"), Json::array());
-    for (const Json& variable : env) {
-      if (variable.is_object() && variable.value("name", "") == kTokenVariable)
-        return variable.value("value", "");
-    }
-  }
-  return {};
 }
 
 }  // namespace voda::kubeflow

@@ -4,6 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "kubeflow/test_objects.h"
+
 namespace voda::kubeflow {
 namespace {
 
@@ -27,12 +29,21 @@ const ManifestSettings kSettings{.progress_url = "http://voda/progress",
                                  .gpu_type = "v100",
                                  .steering = Steering::kGates};
 
-JobObject Applied(const std::string& document) {
-  JobObject job;
-  job.kind = JobKind::kMpiJob;
-  job.head = {"team", "mnist", "uid-1", "7"};
-  job.document = document;
-  return job;
+// The object as a user applies it, with what the API server adds.
+Json Applied(const std::string& document) {
+  Json object = Json::parse(document);
+  object["metadata"].update(
+      {{"name", "mnist"}, {"namespace", "team"}, {"uid", "uid-1"}, {"resourceVersion", "7"}});
+  object["metadata"]["labels"]["vodascheduler/queue"] = "default";
+  return object;
+}
+
+// The object after the patch that adds what it lacks; the patch is empty if it lacks nothing.
+Json Completed(const Json& object, const ManifestSettings& settings, JobKind kind = JobKind::kMpiJob) {
+  kube::JsonPatch patch;
+  EXPECT_TRUE(AddMissing(testing::Job(object.dump(), kind), settings, patch));
+  if (patch.empty()) return {};
+  return object.patch(Json::parse(patch.Text()));
 }
 
 TEST(Manifest, ASubmittedJobIsSuspendedOptedInAndGated) {
@@ -57,21 +68,76 @@ TEST(Manifest, ASubmittedJobIsSuspendedOptedInAndGated) {
 TEST(Manifest, AnAppliedJobGetsWhatItLacksInOnePatchAndThenNoMore) {
   const auto specs = ParseJobs(kMpi);
   ASSERT_TRUE(specs);
-  JobObject job = Applied(specs->front().document);
+  const Json object = Applied(specs->front().document);
   kube::JsonPatch patch;
   patch.TestUid("uid-1");
-  ASSERT_TRUE(AddAdoption(job, kSettings, patch));
-  const Json operations = Json::parse(patch.Text());
-  EXPECT_EQ(operations[0], Json::parse(R"({"op": "test", "path": "/metadata/uid", "value": "uid-1"})"));
-  EXPECT_EQ(operations[1],
-            Json::parse(R"({"op": "test", "path": "/metadata/resourceVersion", "value": "7"})"));
-  Json rest = Json::array();
-  for (std::size_t i = 2; i < operations.size(); ++i) rest.push_back(operations[i]);
-  job.document = Json::parse(job.document).patch(rest).dump();
-  EXPECT_EQ(TokenOf(job), "secret");
-  kube::JsonPatch again;
-  ASSERT_TRUE(AddAdoption(job, kSettings, again));
-  EXPECT_TRUE(again.empty());
+  ASSERT_TRUE(AddMissing(testing::Job(object.dump()), kSettings, patch));
+  EXPECT_EQ(Json::parse(patch.Text())[0],
+            Json::parse(R"({"op": "test", "path": "/metadata/uid", "value": "uid-1"})"));
+  const Json completed = Completed(object, kSettings);
+  EXPECT_EQ(testing::Job(completed.dump()).applied->token, "secret");
+  EXPECT_TRUE(Completed(completed, kSettings).is_null());
+  // The result equals a submitted job.
+  Json submitted = Json::parse(NewObject(specs->front(), "mnist", kSettings));
+  submitted["spec"]["runPolicy"].erase("suspend");
+  EXPECT_EQ(completed["spec"], submitted["spec"]);
+}
+
+// Everything is there already, but some of it differs from what Voda needs.
+TEST(Manifest, WhatIsThereIsChangedInItsPlace) {
+  Json object = Applied(ParseJobs(kMpi)->front().document);
+  object["metadata"]["annotations"] = {{"a", "b"}, {"vodascheduler/state", "old"}};
+  object["spec"]["runPolicy"]["cleanPodPolicy"] = "None";
+  Json& worker = object["spec"]["mpiReplicaSpecs"]["Worker"]["template"]["spec"];
+  worker["nodeSelector"] = {{"zone", "x"}, {"vodascheduler/accelerator", "k80"}};
+  worker["schedulingGates"] = {{{"name", "another"}}};
+  worker["containers"][0]["env"] = Json::parse(
+      R"([{"name": "A", "value": "1"}, {"name": "VODA_PROGRESS_TOKEN", "value": "old"}, {"name": "JOB_NAME",
+          "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}])");
+  worker["containers"].push_back({{"name", "side"}});
+  ManifestSettings settings = kSettings;
+  settings.state = "new";
+  settings.submission = "key";
+  const Json completed = Completed(object, settings);
+  EXPECT_EQ(completed["metadata"]["annotations"],
+            Json({{"a", "b"}, {"vodascheduler/state", "new"}, {"vodascheduler/submission", "key"}}));
+  EXPECT_EQ(completed["spec"]["runPolicy"], Json({{"cleanPodPolicy", "None"}}));
+  const Json& after = completed["spec"]["mpiReplicaSpecs"]["Worker"]["template"]["spec"];
+  EXPECT_EQ(after["nodeSelector"], Json({{"zone", "x"}, {"vodascheduler/accelerator", "v100"}}));
+  EXPECT_EQ(after["schedulingGates"],
+            Json::parse(R"([{"name": "another"}, {"name": "vodascheduler/placement"}])"));
+  EXPECT_EQ(after["containers"][0]["env"], Json::parse(R"([{"name": "A", "value": "1"},
+    {"name": "VODA_PROGRESS_TOKEN", "value": "secret"}, {"name": "JOB_NAME", "value": "mnist"},
+    {"name": "VODA_PROGRESS_URL", "value": "http://voda/progress"}])"));
+  EXPECT_EQ(after["containers"][1]["env"].size(), 3U);
+  EXPECT_TRUE(Completed(completed, settings).is_null());
+}
+
+TEST(Manifest, ByTaintsALauncherMayGoAnywhere) {
+  Json object = Applied(ParseJobs(kMpi)->front().document);
+  ManifestSettings settings = kSettings;
+  settings.steering = Steering::kTaints;
+  const Json anywhere = Json::parse(R"({"key": "vodascheduler/hostname", "operator": "Exists"})");
+  const auto pod = [](const Json& of, const char* type) {
+    return of["spec"]["mpiReplicaSpecs"][type]["template"]["spec"];
+  };
+  Json completed = Completed(object, settings);
+  EXPECT_EQ(pod(completed, "Launcher")["tolerations"], Json::array({anywhere}));
+  EXPECT_FALSE(pod(completed, "Worker").contains("tolerations"));
+  EXPECT_FALSE(pod(completed, "Worker").contains("schedulingGates"));
+  EXPECT_TRUE(Completed(completed, settings).is_null());
+  const Json other = Json::parse(R"({"key": "other", "operator": "Exists"})");
+  object["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]["tolerations"] = Json::array({other});
+  EXPECT_EQ(pod(Completed(object, settings), "Launcher")["tolerations"], Json::array({other, anywhere}));
+}
+
+TEST(Manifest, AnElasticPyTorchJobMayRestartAsOftenAsItIsResized) {
+  const Json object =
+      Applied(R"({"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "metadata": {}, "spec": {
+    "elasticPolicy": {"minReplicas": 1, "rdzvBackend": "etcd"}, "pytorchReplicaSpecs": {"Worker": {"template": {"spec": {
+    "containers": [{"name": "pytorch", "image": "x"}]}}}}}})");
+  const Json policy = Completed(object, kSettings, JobKind::kPyTorchJob)["spec"]["elasticPolicy"];
+  EXPECT_EQ(policy, Json::parse(R"({"minReplicas": 1, "rdzvBackend": "etcd", "maxRestarts": 1000000})"));
 }
 
 TEST(Manifest, WorkersOfAnMpiJobEndWithItUnlessItsUserSaysOtherwise) {
@@ -93,13 +159,28 @@ TEST(Manifest, TheTokenSaysThatAJobWasTakenInAlsoWhereNobodyReports) {
   ASSERT_TRUE(specs);
   ManifestSettings settings = kSettings;
   settings.progress_url.clear();
-  EXPECT_EQ(TokenOf(Applied(NewObject(specs->front(), "mnist", settings))), "secret");
+  EXPECT_EQ(testing::Job(NewObject(specs->front(), "mnist", settings)).applied->token, "secret");
 }
 
-TEST(Manifest, RubbishIsAnError) {
+TEST(Manifest, AnObjectThatDoesNotOptInIsAnError) {
   kube::JsonPatch patch;
-  EXPECT_FALSE(AddAdoption(Applied("[1"), kSettings, patch));
-  EXPECT_EQ(TokenOf(Applied("{}")), "");
+  EXPECT_FALSE(AddMissing(testing::Job("{}"), kSettings, patch));
+  const Json labelled = {{"metadata", {{"labels", {{"vodascheduler/queue", "default"}}}}}};
+  EXPECT_EQ(testing::Job(labelled.dump()).applied->token, "");
+}
+
+// Its places and its template are known of that version only.
+TEST(Manifest, AJobIsResumedOnlyInTheVersionThatWasLookedAt) {
+  const auto specs = ParseJobs(kMpi);
+  ASSERT_TRUE(specs);
+  const Json object = Applied(specs->front().document);
+  for (const Json& one : {object, Completed(object, kSettings)}) {
+    const auto resume =
+        ToRequest({.kind = Write::Kind::kResume, .replicas = 2}, testing::Job(one.dump()), kSettings);
+    ASSERT_TRUE(resume);
+    EXPECT_EQ(Json::parse(resume->body)[1],
+              Json::parse(R"({"op": "test", "path": "/metadata/resourceVersion", "value": "7"})"));
+  }
 }
 
 }  // namespace

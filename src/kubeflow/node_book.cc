@@ -72,8 +72,8 @@ Node NodeBook::Offer(const Known& known, double now, std::optional<double>& next
   return offer;
 }
 
-std::vector<NodeBook::Change> NodeBook::Changes(double now, std::optional<double>& next) {
-  std::vector<Change> changes;
+std::vector<TypedEvent> NodeBook::Changes(double now, std::optional<double>& next) {
+  std::vector<TypedEvent> changes;
   for (auto at = told_.begin(); at != told_.end();) {
     const auto node = nodes_.find(at->first);
     if (node == nodes_.end() || node->second.object.gpu_type != at->second.gpu_type) {

@@ -1,5 +1,5 @@
-// NodeBook: what the nodes of a cluster offer Voda: their GPUs less those that pods of others hold, and
-// whether they take workers. Pure; `now` is an argument.
+// NodeBook: what the nodes of a cluster offer Voda: their GPUs without those of foreign pods, and whether
+// they take workers. Pure; `now` is an argument.
 #pragma once
 
 #include <map>
@@ -7,14 +7,14 @@
 #include <string>
 #include <vector>
 
+#include "cluster/sink.h"
 #include "kubeflow/objects.h"
-#include "model/event.h"
 
 namespace voda::kubeflow {
 
 struct NodeRules {
-  std::map<std::string, std::string, std::less<>> resources;  // GPU type -> resource; else nvidia.com/gpu
-  double not_ready_grace = 60;  // a node that does not answer for so long has lost its workers
+  std::map<std::string, std::string, std::less<>> resources;  // by GPU type; else nvidia.com/gpu
+  double not_ready_grace = 60;  // a node that does not answer for this long has lost its workers
 
   std::string ResourceOf(const std::string& gpu_type) const;
 };
@@ -25,20 +25,16 @@ class NodeBook {
 
   void Put(const NodeObject& node, double now);
   void Remove(const std::string& node);
-  // A pod that is not Voda's and where it sits; a pod that holds nothing any more is removed.
+  // A foreign pod and its node; a pod that holds nothing any more is removed.
   void PutForeign(const PodObject& pod);
   void RemoveForeign(const std::string& uid);
 
-  struct Change {
-    std::string gpu_type;
-    Event event;
-  };
-  // What the schedulers have to be told since the last call. `next` gets the time at which something will
-  // change by itself.
-  std::vector<Change> Changes(double now, std::optional<double>& next);
+  // Returns what the schedulers must be told since the last call. `next` gets the time at which something
+  // will change by itself.
+  std::vector<TypedEvent> Changes(double now, std::optional<double>& next);
 
-  // Whether a node that is there has not answered for so long that its workers are lost. It does not confirm
-  // that pods have ended, either.
+  // Whether a node has not answered for so long that its workers are lost. Such a node does not confirm the
+  // end of pods, either.
   bool Silent(const std::string& node, double now) const;
 
  private:
@@ -48,8 +44,8 @@ class NodeBook {
   };
   struct Known {
     NodeObject object;
-    // Since when it has not been ready, by our clock: the one who wrote that into the object may have
-    // another, and a short absence must not look long. For a node that we find so there is no other.
+    // Since when the node has not been ready, by our clock: the clock of the object's writer may differ,
+    // and a short absence must not look long. If we find the node so, only the object's time is known.
     double not_ready_since = 0;
   };
   double LostAt(const Known& node) const { return node.not_ready_since + rules_.not_ready_grace; }

@@ -22,7 +22,7 @@ PodObject Pod(const std::string& uid, const std::string& node, std::int64_t gpus
   return pod;
 }
 
-// Each change on a line.
+// Writes each change on a line.
 std::string Told(NodeBook& book, double now = 0, std::optional<double>* wake = nullptr) {
   std::string text;
   std::optional<double> next;
@@ -79,7 +79,7 @@ TEST(NodeBook, ANodeThatDoesNotAnswerIsLostAfterItsGrace) {
   EXPECT_EQ(Told(book, 110, &wake), "change a cordoned of v100\n");
   EXPECT_EQ(wake, 160);
   EXPECT_FALSE(book.Silent("a", 159));
-  book.Put(node, 150);  // says nothing new
+  book.Put(node, 150);  // this is no news
   EXPECT_EQ(Told(book, 160, &wake), "change a lost of v100\n");
   EXPECT_TRUE(book.Silent("a", 160));
   EXPECT_FALSE(wake);

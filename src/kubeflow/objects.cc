@@ -1,13 +1,13 @@
 #include "kubeflow/objects.h"
 
 #include <fmt/format.h>
-#include <simdjson.h>
 
 #include <algorithm>
 #include <charconv>
 #include <utility>
 
-#include "kube/json_text.h"
+#include "base/text.h"
+#include "kube/time.h"
 #include "model/job.h"
 #include "spec/quantity.h"
 
@@ -15,9 +15,9 @@ namespace voda::kubeflow {
 
 namespace {
 
-namespace dom = simdjson::dom;
+using kube::JsonView;
 
-// Taints after which a node's workers have to move, whatever their effect.
+// Taints after which a node's workers must move, whatever the effect of the taint.
 constexpr std::string_view kLeavingTaints[] = {
     "ToBeDeletedByClusterAutoscaler",
     "karpenter.sh/disrupted",
@@ -26,7 +26,7 @@ constexpr std::string_view kLeavingTaints[] = {
     "cloud.google.com/impending-node-termination",
     "kubernetes.azure.com/scheduledevent",
 };
-// NoExecute taints that Kubernetes sets for a node that does not answer: those wait for the grace of
+// NoExecute taints that Kubernetes sets on a node that does not answer: they wait for the grace period of
 // NotReady.
 constexpr std::string_view kNotReadyTaints[] = {"node.kubernetes.io/not-ready",
                                                 "node.kubernetes.io/unreachable"};
@@ -36,49 +36,14 @@ bool Contains(const List& list, std::string_view value) {
   return std::find(std::begin(list), std::end(list), value) != std::end(list);
 }
 
-Result<dom::element> Parse(dom::parser& parser, std::string_view json) {
-  dom::element root;
-  if (const auto error = parser.parse(json.data(), json.size(), false).get(root)) {
-    return Error{fmt::format("not JSON: {}", simdjson::error_message(error))};
-  }
-  return root;
+std::string_view Text(const JsonView& root, std::string_view pointer) {
+  return root.At(pointer).Text();
 }
 
-dom::parser& Parser() {
-  thread_local dom::parser parser;
-  return parser;
-}
-
-std::string_view Text(const dom::element& root, std::string_view pointer) {
-  std::string_view text;
-  if (root.at_pointer(pointer).get(text)) return {};
-  return text;
-}
-
-bool Flag(const dom::element& root, std::string_view pointer) {
-  bool value = false;
-  return !root.at_pointer(pointer).get(value) && value;
-}
-
-template <class Look>
-void ForEach(const dom::element& root, std::string_view pointer, const Look& look) {
-  dom::array array;
-  if (root.at_pointer(pointer).get(array)) return;
-  for (const dom::element element : array) look(element);
-}
-
-template <class Look>
-void ForMembers(const dom::element& root, std::string_view pointer, const Look& look) {
-  dom::object object;
-  if (root.at_pointer(pointer).get(object)) return;
-  for (const auto& [key, value] : object) look(key, value);
-}
-
-Strings Texts(const dom::element& root, std::string_view pointer) {
+Strings Texts(const JsonView& map) {
   Strings texts;
-  ForMembers(root, pointer, [&](std::string_view key, const dom::element& value) {
-    std::string_view text;
-    if (!value.get(text)) texts.emplace(key, text);
+  map.ForMembers([&](std::string_view key, const JsonView& value) {
+    if (value.kind() == JsonView::Kind::kText) texts.emplace(key, value.Text());
   });
   return texts;
 }
@@ -92,115 +57,130 @@ std::int64_t WholeUnits(std::string_view text, bool up) {
   std::int64_t milli = 0;
   const char* const end = text.data() + text.size();
   const auto [rest, error] = std::from_chars(text.data(), end, milli);
-  if (error == std::errc() && std::string_view(rest, static_cast<std::size_t>(end - rest)) == "m") {
+  if (error == std::errc() && std::string_view(rest, end) == "m") {
     return (milli + (up ? 999 : 0)) / 1000;
   }
   const auto whole = spec::ParseQuantity(text);
   return whole ? *whole : 0;
 }
 
-// Amounts that Voda can count: whole units; "500m" of cpu takes one, an allocatable "3500m" gives three.
-void AddAmounts(const dom::element& root, std::string_view pointer, bool up,
-                std::map<std::string, std::int64_t, std::less<>>& into) {
-  ForMembers(root, pointer, [&](std::string_view key, const dom::element& value) {
+// Amounts in whole units, which Voda can count: "500m" of cpu takes one, an allocatable "3500m" gives three.
+void AddAmounts(const JsonView& amounts, bool up, std::map<std::string, std::int64_t, std::less<>>& into) {
+  amounts.ForMembers([&](std::string_view key, const JsonView& value) {
     if (key != "cpu" && key.find('/') == key.npos) return;
-    std::string text;
-    std::string_view given;
-    std::int64_t number = 0;
-    if (!value.get(given)) {
-      text = given;
-    } else if (!value.get(number)) {
-      text = std::to_string(number);
-    }
-    into[std::string(key)] += WholeUnits(text, up);
+    const auto number = value.Integer();
+    into[std::string(key)] += WholeUnits(number ? std::to_string(*number) : std::string(value.Text()), up);
   });
 }
 
-// The place of our gate in a list of gates; -1: it is not there.
-int FindGate(const dom::element& root, std::string_view pointer) {
+// The position of our gate in a list of gates; -1 if it is not there.
+int FindGate(const JsonView& gates) {
   int found = -1;
   int at = 0;
-  ForEach(root, pointer, [&](const dom::element& gate) {
+  gates.ForEach([&](const JsonView& gate) {
     if (Text(gate, "/name") == kGate) found = at;
     ++at;
   });
   return found;
 }
 
-// The node of a required affinity that names one, as our patch writes it.
-std::string Pinned(const dom::element& root) {
-  constexpr std::string_view kTerm =
-      "/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms/0";
+// The node that a required affinity names, as our patch writes it.
+std::string Pinned(const JsonView& root) {
+  constexpr std::string_view kFields =
+      "/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms/0/"
+      "matchFields";
   std::string node;
-  dom::element term;
-  if (root.at_pointer(kTerm).get(term)) return node;
-  ForEach(term, "/matchFields", [&](const dom::element& field) {
+  root.At(kFields).ForEach([&](const JsonView& field) {
     if (Text(field, "/key") == "metadata.name" && Text(field, "/operator") == "In")
       node = Text(field, "/values/0");
   });
   return node;
 }
 
-}  // namespace
-
-Result<JobObject> DecodeJob(const kube::Resource& resource, JobKind kind, const kube::ObjectHead& head,
-                            std::string_view json) {
-  const auto parsed = Parse(Parser(), json);
-  if (!parsed) return parsed.error();
-  const dom::element& root = *parsed;
-  JobObject job;
-  job.kind = kind;
-  job.resource = resource;
-  job.head = head;
-  job.labels = Texts(root, "/metadata/labels");
-  job.annotations = Texts(root, "/metadata/annotations");
-  job.created = Time(Text(root, "/metadata/creationTimestamp"));
-  job.deleting = !Text(root, "/metadata/deletionTimestamp").empty();
-  job.suspended = Flag(root, "/spec/runPolicy/suspend");
-  const std::string specs =
-      kind == JobKind::kMpiJob ? "/spec/mpiReplicaSpecs/Worker" : "/spec/pytorchReplicaSpecs/Worker";
-  std::int64_t replicas = 1;  // the operators' default where there is a Worker
-  dom::element worker;
-  if (!root.at_pointer(specs).get(worker)) {
-    if (!root.at_pointer(specs + "/replicas").get(replicas))
-      replicas = std::clamp<std::int64_t>(replicas, 0, kMaxWorkers);
-  } else {
-    replicas = 0;
-  }
-  dom::element master;
-  job.master =
-      kind == JobKind::kPyTorchJob && !root.at_pointer("/spec/pytorchReplicaSpecs/Master").get(master);
-  job.replicas = static_cast<int>(replicas) + (job.master ? 1 : 0);
-  job.gated = FindGate(root, specs + "/template/spec/schedulingGates") >= 0;
-  job.ended = Time(Text(root, "/status/completionTime"));
-  const bool ended = !Text(root, "/status/completionTime").empty();
-  ForEach(root, "/status/conditions", [&](const dom::element& condition) {
+void ReadStatus(const JsonView& status, JobObject& job) {
+  const std::string_view completed = Text(status, "/completionTime");
+  job.ended = Time(completed);
+  const JsonView conditions = status.At("/conditions");
+  job.has_conditions = conditions.list();
+  int at = 0;
+  conditions.ForEach([&](const JsonView& condition) {
     job.handled = true;
-    if (!ended || Text(condition, "/status") != "True") return;
     const std::string_view type = Text(condition, "/type");
+    if (type == kScheduledCondition && job.condition.at < 0) {
+      job.condition = {at, std::string(Text(condition, "/status")), std::string(Text(condition, "/reason")),
+                       std::string(Text(condition, "/message")),
+                       std::string(Text(condition, "/lastTransitionTime"))};
+    }
+    ++at;
+    if (completed.empty() || Text(condition, "/status") != "True") return;
     if (type != "Succeeded" && type != "Failed") return;
     job.end = type == "Succeeded" ? JobObject::End::kSucceeded : JobObject::End::kFailed;
     job.message = Text(condition, "/message");
     if (job.message.empty()) job.message = Text(condition, "/reason");
   });
-  job.document = std::string(json);
+}
+
+Strings WithoutRecord(Strings annotations) {
+  std::erase_if(annotations, [](const auto& annotation) { return IsRecord(annotation.first); });
+  return annotations;
+}
+
+// The generation of the API server counts every change of a spec, but not of labels and annotations.
+bool AsksForTheSame(const JobObject& before, const JobObject& job) {
+  return before.applied && before.head.uid == job.head.uid && job.generation > 0 &&
+         before.generation == job.generation && before.labels == job.labels &&
+         WithoutRecord(before.annotations) == WithoutRecord(job.annotations);
+}
+
+}  // namespace
+
+kube::ObjectKey KeyOf(std::string_view job) {
+  const auto [name_space, name] = SplitName(job);
+  return {std::string(name_space), std::string(name)};
+}
+
+std::string JobId(const JobObject& job) {
+  return job.head.name_space + "/" + job.head.name;
+}
+
+JobObject DecodeJob(const JobRules& rules, const kube::ObjectHead& head, const JsonView& root,
+                    const JobObject* before) {
+  JobObject job;
+  job.kind = rules.kind;
+  job.resource = rules.resource;
+  job.head = head;
+  job.labels = Texts(root.At("/metadata/labels"));
+  job.annotations = Texts(root.At("/metadata/annotations"));
+  job.generation = root.At("/metadata/generation").Integer().value_or(0);
+  job.created = Time(Text(root, "/metadata/creationTimestamp"));
+  job.deleting = !Text(root, "/metadata/deletionTimestamp").empty();
+  job.suspended = root.At("/spec/runPolicy/suspend").Flag();
+  const JsonView worker = root.At(std::string(ReplicaSpecs(rules.kind)) + "/Worker");
+  // By default the operators have one worker if there is a Worker.
+  const std::int64_t replicas = worker.present() ? worker.At("/replicas").Integer().value_or(1) : 0;
+  job.master = rules.kind == JobKind::kPyTorchJob && root.At("/spec/pytorchReplicaSpecs/Master").present();
+  job.replicas = static_cast<int>(std::clamp<std::int64_t>(replicas, 0, kMaxWorkers)) + (job.master ? 1 : 0);
+  job.gated = FindGate(worker.At("/template/spec/schedulingGates")) >= 0;
+  ReadStatus(root.At("/status"), job);
+  if (job.labels.contains(kQueueLabel)) {
+    job.applied = before != nullptr && AsksForTheSame(*before, job)
+                      ? before->applied
+                      : ReadAppliedJob(rules.kind, root, rules.allowed);
+  }
   return job;
 }
 
-Result<PodObject> DecodePod(Steering steering, const kube::ObjectHead& head, std::string_view json) {
-  const auto parsed = Parse(Parser(), json);
-  if (!parsed) return parsed.error();
-  const dom::element& root = *parsed;
+PodObject DecodePod(Steering steering, const kube::ObjectHead& head, const JsonView& root) {
   PodObject pod;
   pod.head = head;
-  const Strings labels = Texts(root, "/metadata/labels");
+  const Strings labels = Texts(root.At("/metadata/labels"));
   const auto label = [&](std::string_view key) {
     const auto at = labels.find(key);
     return at == labels.end() ? std::string() : at->second;
   };
   pod.job = label("training.kubeflow.org/job-name");
   if (!pod.job.empty()) {
-    // mpi-operator v2 has only the role, the training operator the replica type; its role "master" is also
+    // mpi-operator v2 sets only the role, the training operator the replica type; its role "master" is also
     // on worker 0 of a job without a Master.
     const std::string role = label("training.kubeflow.org/job-role");
     const std::string type = label("training.kubeflow.org/replica-type");
@@ -208,21 +188,20 @@ Result<PodObject> DecodePod(Steering steering, const kube::ObjectHead& head, std
     pod.master = type == "master";
     const std::string index = label("training.kubeflow.org/replica-index");
     if (!pod.launcher) std::from_chars(index.data(), index.data() + index.size(), pod.index);
-    // Labels are what anybody writes on a pod.
+    // Anybody can write labels on a pod.
     if (pod.index < 0 || pod.index >= kMaxWorkers) pod.index = -1;
   }
   pod.node = Text(root, "/spec/nodeName");
   pod.pinned = Pinned(root);
-  pod.gate = FindGate(root, "/spec/schedulingGates");
+  pod.gate = FindGate(root.At("/spec/schedulingGates"));
   pod.gated = pod.gate >= 0;
   if (steering == Steering::kTaints && !pod.job.empty() && !pod.launcher) {
-    ForEach(root, "/spec/tolerations", [&](const dom::element& toleration) {
+    root.At("/spec/tolerations").ForEach([&](const JsonView& toleration) {
       if (Text(toleration, "/key") == kTaint) pod.pinned = Text(toleration, "/value");
     });
     pod.gated = pod.gated || (pod.pinned.empty() && pod.node.empty());
   }
-  dom::element affinity;
-  if (!root.at_pointer("/spec/affinity").get(affinity)) pod.affinity = simdjson::minify(affinity);
+  pod.affinity = root.At("/spec/affinity").Compact();
   const std::string_view gone_by = Text(root, "/metadata/deletionTimestamp");
   pod.deleting = !gone_by.empty();
   if (pod.deleting) pod.gone_by = Time(gone_by);
@@ -236,28 +215,28 @@ Result<PodObject> DecodePod(Steering steering, const kube::ObjectHead& head, std
     pod.reason += pod.reason.empty() ? "" : ": ";
     pod.reason += message;
   }
-  ForEach(root, "/status/conditions", [&](const dom::element& condition) {
+  root.At("/status/conditions").ForEach([&](const JsonView& condition) {
     if (!pod.reason.empty() || Text(condition, "/type") != "PodScheduled" ||
         Text(condition, "/status") != "False" || Text(condition, "/reason") == "SchedulingGated")
       return;
     pod.reason = Text(condition, "/message");
   });
   pod.container = Text(root, "/spec/containers/0/name");
-  ForEach(root, "/status/containerStatuses", [&](const dom::element& status) {
-    std::int64_t code = 0;
-    if (!pod.reason.empty() || status.at_pointer("/state/terminated/exitCode").get(code) || code == 0) return;
+  root.At("/status/containerStatuses").ForEach([&](const JsonView& status) {
+    const std::int64_t code = status.At("/state/terminated/exitCode").Integer().value_or(0);
+    if (!pod.reason.empty() || code == 0) return;
     pod.reason = fmt::format("exit code {}", code);
     if (const std::string_view why = Text(status, "/state/terminated/reason"); !why.empty() && why != "Error")
       pod.reason += fmt::format(" ({})", why);
   });
-  const auto add = [&](const dom::element& container) {
-    AddAmounts(container, "/resources/requests", true, pod.requests);
+  const auto add = [&](const JsonView& container) {
+    AddAmounts(container.At("/resources/requests"), true, pod.requests);
   };
-  ForEach(root, "/spec/containers", add);
-  ForEach(root, "/spec/initContainers", [&](const dom::element& container) {
-    if (Text(container, "/restartPolicy") == "Always") return add(container);  // it stays beside the others
+  root.At("/spec/containers").ForEach(add);
+  root.At("/spec/initContainers").ForEach([&](const JsonView& container) {
+    if (Text(container, "/restartPolicy") == "Always") return add(container);  // it runs beside the others
     std::map<std::string, std::int64_t, std::less<>> alone;
-    AddAmounts(container, "/resources/requests", true, alone);
+    AddAmounts(container.At("/resources/requests"), true, alone);
     for (const auto& [resource, amount] : alone) {
       std::int64_t& held = pod.requests[resource];
       held = std::max(held, amount);
@@ -266,24 +245,18 @@ Result<PodObject> DecodePod(Steering steering, const kube::ObjectHead& head, std
   return pod;
 }
 
-Result<NodeObject> DecodeNode(const kube::ObjectHead& head, std::string_view json) {
-  const auto parsed = Parse(Parser(), json);
-  if (!parsed) return parsed.error();
-  const dom::element& root = *parsed;
+NodeObject DecodeNode(const kube::ObjectHead& head, const JsonView& root) {
   NodeObject node;
   node.head = head;
-  ForMembers(root, "/metadata/labels", [&](std::string_view key, const dom::element& value) {
-    std::string_view text;
-    if (key == kAcceleratorLabel && !value.get(text)) node.gpu_type = text;
-  });
-  AddAmounts(root, "/status/allocatable", false, node.allocatable);
-  ForEach(root, "/status/conditions", [&](const dom::element& condition) {
+  node.gpu_type = Text(root, "/metadata/labels/vodascheduler~1accelerator");
+  AddAmounts(root.At("/status/allocatable"), false, node.allocatable);
+  root.At("/status/conditions").ForEach([&](const JsonView& condition) {
     if (Text(condition, "/type") != "Ready") return;
     node.ready = Text(condition, "/status") == "True";
     if (!node.ready) node.not_ready_since = Time(Text(condition, "/lastTransitionTime"));
   });
-  node.cordoned = Flag(root, "/spec/unschedulable");
-  ForEach(root, "/spec/taints", [&](const dom::element& taint) {
+  node.cordoned = root.At("/spec/unschedulable").Flag();
+  root.At("/spec/taints").ForEach([&](const JsonView& taint) {
     const std::string_view key = Text(taint, "/key");
     const int at = node.taints++;
     if (key == kTaint && Text(taint, "/effect") == "NoExecute" && Text(taint, "/value") == head.name)

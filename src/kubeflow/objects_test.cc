@@ -2,34 +2,21 @@
 
 #include <gtest/gtest.h>
 
+#include "kubeflow/test_objects.h"
+
 namespace voda::kubeflow {
 namespace {
 
-// Padded, as the reflector hands objects over.
-template <class Decode>
-auto Decoded(std::string json, const Decode& decode) {
-  kube::AddPadding(json);
-  return decode(kube::ObjectHead{"ns", "name", "uid", "1"}, json);
-}
+using testing::Decoded;
+using testing::Job;
 
-JobObject Job(const std::string& json, JobKind kind = JobKind::kMpiJob) {
-  const auto job = Decoded(json, [&](const kube::ObjectHead& head, std::string_view text) {
-    return DecodeJob({"kubeflow.org", "v2beta1", "mpijobs", true}, kind, head, text);
-  });
-  EXPECT_TRUE(job);
-  return job ? *job : JobObject{};
-}
 PodObject Pod(const std::string& json, Steering steering = Steering::kGates) {
-  const auto pod = Decoded(json, [&](const kube::ObjectHead& head, std::string_view text) {
-    return DecodePod(steering, head, text);
+  return Decoded(json, [&](const kube::ObjectHead& head, const kube::JsonView& object) {
+    return DecodePod(steering, head, object);
   });
-  EXPECT_TRUE(pod);
-  return pod ? *pod : PodObject{};
 }
 NodeObject Node(const std::string& json) {
-  const auto node = Decoded(json, DecodeNode);
-  EXPECT_TRUE(node);
-  return node ? *node : NodeObject{};
+  return Decoded(json, DecodeNode);
 }
 
 TEST(JobObject, IsReadWithItsSizeGateAndLabels) {
@@ -57,7 +44,7 @@ TEST(JobObject, AMasterIsOneOfItsWorkers) {
   EXPECT_EQ(Job(R"({"spec": {"pytorchReplicaSpecs": {"Worker": {}}}})", JobKind::kPyTorchJob).replicas, 1);
 }
 
-// mpi-operator says Failed=True of an evicted worker while the launcher still runs.
+// mpi-operator reports Failed=True for an evicted worker while the launcher still runs.
 TEST(JobObject, HasEndedOnlyWithACompletionTime) {
   const std::string failed = R"("conditions": [{"type": "Running", "status": "True"},
     {"type": "Failed", "status": "True", "reason": "MPIJobEvicted", "message": "evicted"}])";
@@ -65,6 +52,43 @@ TEST(JobObject, HasEndedOnlyWithACompletionTime) {
   const JobObject job = Job("{\"status\": {\"completionTime\": \"2026-01-01T00:00:00Z\", " + failed + "}}");
   EXPECT_EQ(job.end, JobObject::End::kFailed);
   EXPECT_EQ(job.message, "evicted");
+}
+
+const char* const kApplied =
+    R"({"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "metadata": {"name": "a",
+  "namespace": "ns", "uid": "u", "resourceVersion": "%", "generation": 1,
+  "labels": {"vodascheduler/queue": "default"}, "annotations": {"vodascheduler/state": "%"}},
+  "spec": {"pytorchReplicaSpecs": {"Worker": {"template": {"spec": {"containers": [{"name": "pytorch", "image": "x"}]}}}}},
+  "status": {"conditions": [{"type": "Created", "lastUpdateTime": "%"}]}})";
+
+// The object in the version of this number, with some parts changed.
+std::string Version(int number, const std::string& part = {}, const std::string& other = {}) {
+  std::string text = kApplied;
+  for (auto at = text.find('%'); at != text.npos; at = text.find('%'))
+    text.replace(at, 1, std::to_string(number));
+  if (!part.empty()) text.replace(text.find(part), part.size(), other);
+  return text;
+}
+
+TEST(JobObject, VersionsThatAskForTheSameShareWhatWasReadOfIt) {
+  const JobObject first = Job(Version(1), JobKind::kPyTorchJob);
+  ASSERT_TRUE(first.applied);
+  ASSERT_TRUE(first.applied->spec) << first.applied->error;
+  const JobObject later = Job(Version(2), JobKind::kPyTorchJob, &first);
+  EXPECT_EQ(later.head.resource_version, "2");
+  EXPECT_EQ(later.annotations.at("vodascheduler/state"), "2") << "the rest is new";
+  EXPECT_EQ(later.applied, first.applied);
+  for (const auto& [part, other] :
+       {std::pair("\"generation\": 1", "\"generation\": 2"), std::pair("\"uid\": \"u\"", "\"uid\": \"v\""),
+        std::pair("\"default\"", "\"another\""),
+        std::pair("{\"vodascheduler/state\"", "{\"a\": \"b\", \"vodascheduler/state\""),
+        std::pair("\"generation\": 1,", "")}) {
+    const JobObject changed = Job(Version(2, part, other), JobKind::kPyTorchJob, &first);
+    EXPECT_NE(changed.applied, first.applied) << part;
+    EXPECT_NE(changed.applied->number, first.applied->number);
+  }
+  EXPECT_FALSE(Job(Version(2, "vodascheduler/queue", "a/b"), JobKind::kPyTorchJob, &first).applied)
+      << "it does not opt in any more";
 }
 
 TEST(PodObject, RolesOfBothOperators) {
@@ -163,10 +187,10 @@ TEST(NodeObject, CountsWholeUnits) {
 }
 
 TEST(Objects, RubbishIsAnErrorOrNothing) {
-  EXPECT_FALSE(Decoded("{", [](const kube::ObjectHead& head, std::string_view text) {
-    return DecodePod(Steering::kGates, head, text);
-  }));
-  EXPECT_FALSE(Decoded("", DecodeNode));
+  for (std::string text : {"{", ""}) {
+    kube::AddPadding(text);
+    EXPECT_FALSE(kube::JsonDocument().Read(text)) << text;
+  }
   const PodObject pod =
       Pod(R"({"metadata": {"labels": ["x"]}, "spec": 3, "status": {"phase": {}, "conditions": {}}})");
   EXPECT_EQ(pod.job, "");

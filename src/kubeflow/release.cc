@@ -2,9 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
+#include <utility>
 
-#include "kube/json_text.h"
+#include "document/documents.h"
+#include "document/json_text.h"
 #include "kube/patch.h"
 #include "kubeflow/objects.h"
 #include "kubeflow/writes.h"
@@ -13,7 +14,6 @@ namespace voda::kubeflow {
 
 namespace {
 
-using Json = nlohmann::json;
 constexpr int kPage = 500;
 constexpr int kTries = 5;
 
@@ -26,17 +26,17 @@ class Releaser {
   Result<Released> Run() {
     const std::vector<std::string> namespaces =
         options_.namespaces.empty() ? std::vector<std::string>{""} : options_.namespaces;
-    // Templates first: from then on no pod waits for a gate any more.
+    // Templates come first: then no new pod waits for a gate.
     for (const std::string& name_space : namespaces) {
       for (const JobKind kind : {JobKind::kMpiJob, JobKind::kPyTorchJob}) {
         const kube::Resource resource =
             JobResource(kind, kind == JobKind::kMpiJob ? options_.mpi_version : std::string("v1"));
-        Each(resource, name_space, [&](const Json& job) { OfJob(resource, kind, job); });
+        Each(resource, name_space, [&](const Value& job) { OfJob(resource, kind, job); });
       }
     }
     for (const std::string& name_space : namespaces)
-      Each(kPods, name_space, [&](const Json& pod) { OfPod(pod); });
-    Each(kNodes, "", [&](const Json& node) { OfNode(node); });
+      Each(kPods, name_space, [&](const Value& pod) { OfPod(pod); });
+    Each(kNodes, "", [&](const Value& node) { OfNode(node); });
     if (!error_.empty()) return Error{error_};
     return released_;
   }
@@ -52,27 +52,24 @@ class Releaser {
                   kube::Query({{"limit", std::to_string(kPage)}, {"continue", next}});
       const kube::Reply reply = call_(std::move(list));
       if (!reply.ok()) return Fail(fmt::format("list {}: {}", resource.plural, reply.error->Text()));
-      const Json page = Json::parse(reply.body, nullptr, false);
-      if (!page.is_object() || !page.contains("items")) return Fail("the API server answers without a list");
-      for (const Json& object : page["items"]) look(object);
-      next = page.value(Json::json_pointer("/metadata/continue"), std::string());
+      const auto page = ParseJson(reply.body);
+      if (!page || page->Find("items") == nullptr) return Fail("the API server answers without a list");
+      (*page)["items"].ForEach(look);
+      next = page->At("/metadata/continue").Text();
     } while (!next.empty());
   }
 
-  static std::string NameOf(const Json& object) {
-    const std::string name_space = object.value(Json::json_pointer("/metadata/namespace"), std::string());
-    const std::string name = object.value(Json::json_pointer("/metadata/name"), std::string());
+  static std::string NameOf(const Value& object) {
+    const std::string& name_space = object.At("/metadata/namespace").Text();
+    const std::string& name = object.At("/metadata/name").Text();
     return name_space.empty() ? name : name_space + "/" + name;
   }
 
-  void OfJob(const kube::Resource& resource, JobKind kind, const Json& job) {
-    const Json labels = job.value(Json::json_pointer("/metadata/labels"), Json::object());
-    if (!labels.contains(kQueueLabel)) return;
-    if (job.value(Json::json_pointer("/spec/runPolicy/suspend"), false))
+  void OfJob(const kube::Resource& resource, JobKind kind, const Value& job) {
+    if (job.At("/metadata/labels").Find(kQueueLabel) == nullptr) return;
+    if (job.At("/spec/runPolicy/suspend").Flag())
       released_.suspended.push_back(fmt::format("{} {}", Name(kind), NameOf(job)));
-    const std::string specs =
-        kind == JobKind::kMpiJob ? "/spec/mpiReplicaSpecs" : "/spec/pytorchReplicaSpecs";
-    const auto remove = [specs](const Json& now, kube::JsonPatch& patch) {
+    const auto remove = [specs = ReplicaSpecs(kind)](const Value& now, kube::JsonPatch& patch) {
       bool any = false;
       for (const char* type : {"Launcher", "Master", "Worker"}) {
         any = RemoveGate(now, fmt::format("{}/{}/template/spec/schedulingGates", specs, type), patch) || any;
@@ -83,19 +80,19 @@ class Releaser {
       ++released_.templates;
   }
 
-  void OfPod(const Json& pod) {
-    const auto remove = [](const Json& now, kube::JsonPatch& patch) {
+  void OfPod(const Value& pod) {
+    const auto remove = [](const Value& now, kube::JsonPatch& patch) {
       return RemoveGate(now, "/spec/schedulingGates", patch);
     };
     if (Take(kPods, pod, fmt::format("pod {}: its gate", NameOf(pod)), remove)) ++released_.pods;
   }
 
-  void OfNode(const Json& node) {
-    const auto remove = [](const Json& now, kube::JsonPatch& patch) {
-      const Json taints = now.value(Json::json_pointer("/spec/taints"), Json::array());
+  void OfNode(const Value& node) {
+    const auto remove = [](const Value& now, kube::JsonPatch& patch) {
+      const Value::List& taints = now.At("/spec/taints").items();
       bool any = false;
-      for (std::size_t i = taints.size(); i-- > 0;) {  // from behind: the others keep their places
-        if (!taints[i].is_object() || taints[i].value("key", "") != kTaint) continue;
+      for (std::size_t i = taints.size(); i-- > 0;) {  // backwards, to keep the positions
+        if (taints[i]["key"].Text() != kTaint) continue;
         patch.Remove(fmt::format("/spec/taints/{}", i));
         any = true;
       }
@@ -104,26 +101,25 @@ class Releaser {
     if (Take(kNodes, node, fmt::format("node {}: its taint", NameOf(node)), remove)) ++released_.nodes;
   }
 
-  static bool RemoveGate(const Json& object, const std::string& pointer, kube::JsonPatch& patch) {
-    const Json gates = object.value(Json::json_pointer(pointer), Json::array());
+  static bool RemoveGate(const Value& object, const std::string& pointer, kube::JsonPatch& patch) {
+    const Value::List& gates = object.At(pointer).items();
     for (std::size_t i = 0; i < gates.size(); ++i) {
-      if (!gates[i].is_object() || gates[i].value("name", "") != kGate) continue;
-      patch.Test(fmt::format("{}/{}/name", pointer, i), kube::JsonText(kGate))
+      if (gates[i]["name"].Text() != kGate) continue;
+      patch.Test(fmt::format("{}/{}/name", pointer, i), Quoted(kGate))
           .Remove(fmt::format("{}/{}", pointer, i));
       return true;
     }
     return false;
   }
 
-  // Patches the object, anew where it has changed meanwhile. True: something was taken away.
+  // Patches the object, anew if it has changed meanwhile. Returns whether something was taken away.
   template <class Remove>
-  bool Take(const kube::Resource& resource, Json object, const std::string& what, const Remove& remove) {
-    const kube::ObjectKey key{object.value(Json::json_pointer("/metadata/namespace"), std::string()),
-                              object.value(Json::json_pointer("/metadata/name"), std::string())};
+  bool Take(const kube::Resource& resource, Value object, const std::string& what, const Remove& remove) {
+    const kube::ObjectKey key{object.At("/metadata/namespace").Text(), object.At("/metadata/name").Text()};
     for (int attempt = 0; attempt < kTries; ++attempt) {
       kube::JsonPatch patch;
-      patch.TestUid(object.value(Json::json_pointer("/metadata/uid"), std::string()))
-          .TestResourceVersion(object.value(Json::json_pointer("/metadata/resourceVersion"), std::string()));
+      patch.TestUid(object.At("/metadata/uid").Text())
+          .TestResourceVersion(object.At("/metadata/resourceVersion").Text());
       if (!remove(object, patch)) return false;
       if (options_.dry_run) {
         say_("would take away " + what);
@@ -142,14 +138,15 @@ class Releaser {
       }
       const kube::Reply now = call_(kube::GetRequest(resource, key));
       if (!now.ok()) return false;
-      object = Json::parse(now.body, nullptr, false);
-      if (!object.is_object()) return false;
+      auto read = ParseJson(now.body);
+      if (!read || !read->map()) return false;
+      object = *std::move(read);
     }
     Fail(fmt::format("{}: it changes all the time; try again", what));
     return false;
   }
 
-  // The first is told; what can be released is released all the same.
+  // Only the first error is reported; whatever can be released still is.
   void Fail(std::string message) {
     if (error_.empty()) error_ = std::move(message);
   }

@@ -10,7 +10,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-// An API server of a few objects, by path.
+// An API server with a few objects, by path.
 class Server {
  public:
   kube::Reply operator()(const kube::Request& request) {
@@ -62,14 +62,14 @@ Server Cluster() {
   return server;
 }
 
-Result<Released> RunRelease(Server& server, ReleaseOptions options = {}) {
+Result<Released> RunRelease(Server& server, const ReleaseOptions& options = {}) {
   return Release(
       options, [&](const kube::Request& request) { return server(request); }, [](const std::string&) {});
 }
 
 TEST(Release, TakesOnlyVodasOwnAway) {
   Server server = Cluster();
-  server.refuse = 1;  // something changed meanwhile: it looks again
+  server.refuse = 1;  // something changed meanwhile, so it looks again
   const auto released = RunRelease(server);
   ASSERT_TRUE(released) << released.error().message;
   EXPECT_EQ(released->templates, 1);

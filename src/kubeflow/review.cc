@@ -1,12 +1,12 @@
 #include "kubeflow/review.h"
 
 #include <fmt/format.h>
-#include <simdjson.h>
 
 #include <algorithm>
 #include <utility>
 
-#include "kube/json_text.h"
+#include "document/documents.h"
+#include "document/json_writer.h"
 #include "kube/patch.h"
 
 namespace voda::kubeflow {
@@ -16,77 +16,43 @@ const kube::Resource kAccessReviews{"authorization.k8s.io", "v1", "subjectaccess
 
 namespace {
 
-namespace dom = simdjson::dom;
-
 constexpr kube::Duration kTimeout{10'000};
 // An answer repeats the question: the token, or the groups of its owner.
 constexpr std::size_t kMostAnswer = std::size_t{256} << 10;
 
-std::string JsonList(const std::vector<std::string>& texts) {
-  std::string list;
-  for (const std::string& text : texts) list += (list.empty() ? "" : ",") + kube::JsonText(text);
-  return "[" + list + "]";
-}
-
-// Whoever asks waits, and strangers can make us ask: not in the lane of the writes that carry out plans.
-kube::Request Review(const kube::Resource& resource, std::string_view kind, const kube::Members& spec) {
-  kube::Request request = kube::CreateRequest(resource, {},
-                                              kube::Members()
-                                                  .Text("apiVersion", resource.ApiVersion())
-                                                  .Text("kind", kind)
-                                                  .Raw("spec", spec.Object())
-                                                  .Object());
+// Callers wait for reviews, and strangers can cause them: they stay out of the lane of writes.
+kube::Request Review(const kube::Resource& resource, std::string_view kind, std::string_view spec) {
+  JsonWriter body;
+  body.Object().Field("apiVersion", resource.ApiVersion()).Field("kind", kind).Key("spec").Raw(spec);
+  kube::Request request = kube::CreateRequest(resource, {}, body.End().Take());
   request.lane = kube::Lane::kRead;
   request.flow = "reviews";
+  request.question = true;
   request.timeout = kTimeout;
   request.max_body = kMostAnswer;
   return request;
 }
 
-// The status of a review; the parser owns what it shows.
-Result<dom::element> StatusOf(dom::parser& parser, std::string_view json, std::string_view kind) {
-  dom::element root;
-  dom::element status;
-  std::string_view given;
-  if (parser.parse(json.data(), json.size(), false).get(root) || root.at_key("kind").get(given) ||
-      given != kind || root.at_key("status").get(status) || !status.is_object()) {
+// The status of a review.
+Result<Value> StatusOf(std::string_view json, std::string_view kind) {
+  auto root = ParseJson(json);
+  if (!root || !(*root)["status"].map() || (*root)["kind"].Text() != kind)
     return Error{fmt::format("the answer is not a {} with a status", kind)};
-  }
-  return status;
+  return (*std::move(root)).Take("status");
 }
 
-std::string TextAt(const dom::element& object, std::string_view key) {
-  std::string_view text;
-  return object.at_key(key).get(text) ? std::string() : std::string(text);
-}
-
-bool FlagAt(const dom::element& object, std::string_view key) {
-  bool flag = false;
-  return !object.at_key(key).get(flag) && flag;
-}
-
-// Of an element, or of what was looked for.
-template <class List>
-std::vector<std::string> Texts(const List& list) {
+std::vector<std::string> ListedTexts(const Value& list) {
   std::vector<std::string> texts;
-  dom::array items;
-  if (list.get(items)) return texts;
-  for (const dom::element item : items) {
-    std::string_view text;
-    if (!item.get(text)) texts.emplace_back(text);
+  for (const Value& item : list.items()) {
+    if (item.text()) texts.push_back(item.Text());
   }
   return texts;
 }
 
-Identity IdentityOf(const dom::element& user) {
-  Identity who;
-  who.user = TextAt(user, "username");
-  who.uid = TextAt(user, "uid");
-  who.groups = Texts(user.at_key("groups"));
-  dom::object extra;
-  if (!user.at_key("extra").get(extra)) {
-    for (const auto& [key, values] : extra) who.extra[std::string(key)] = Texts(values);
-  }
+Identity IdentityOf(const Value& user) {
+  Identity who{
+      .user = user["username"].Text(), .uid = user["uid"].Text(), .groups = ListedTexts(user["groups"])};
+  for (const auto& [key, values] : user["extra"].members()) who.extra[key] = ListedTexts(values);
   return who;
 }
 
@@ -108,25 +74,23 @@ std::string Text(const Permission& permission) {
 }
 
 kube::Request TokenReview(std::string_view token, const std::vector<std::string>& audiences) {
-  kube::Members spec;
-  spec.Text("token", token);
-  if (!audiences.empty()) spec.Raw("audiences", JsonList(audiences));
-  return Review(kTokenReviews, "TokenReview", spec);
+  JsonWriter spec;
+  spec.Object().Field("token", token);
+  if (!audiences.empty()) spec.Texts("audiences", audiences);
+  return Review(kTokenReviews, "TokenReview", spec.End().text());
 }
 
 Result<TokenAnswer> ReadTokenReview(std::string_view json, const std::vector<std::string>& audiences) {
-  dom::parser parser;
-  const auto status = StatusOf(parser, json, "TokenReview");
+  const auto status = StatusOf(json, "TokenReview");
   if (!status) return status.error();
   TokenAnswer answer;
-  answer.authenticated = FlagAt(*status, "authenticated");
-  answer.why_not = TextAt(*status, "error");
+  answer.authenticated = (*status)["authenticated"].Flag();
+  answer.why_not = (*status)["error"].Text();
   if (!answer.authenticated) return answer;
-  dom::element user;
-  if (!status->at_key("user").get(user)) answer.who = IdentityOf(user);
+  answer.who = IdentityOf((*status)["user"]);
   if (answer.who.user.empty()) return Error{"the TokenReview authenticates nobody: its user has no name"};
-  // A server that knows of no audiences names none: the token is then for the API server and not for Voda.
-  if (!audiences.empty() && !Common(audiences, Texts(status->at_key("audiences")))) {
+  // A server that does not know audiences names none: then the token is not for Voda.
+  if (!audiences.empty() && !Common(audiences, ListedTexts((*status)["audiences"]))) {
     return TokenAnswer{.why_not = fmt::format("it is not for the audience {}", fmt::join(audiences, " or "))};
   }
   answer.why_not.clear();
@@ -134,34 +98,34 @@ Result<TokenAnswer> ReadTokenReview(std::string_view json, const std::vector<std
 }
 
 kube::Request AccessReview(const Identity& who, const Permission& permission) {
-  kube::Members attributes;
-  attributes.Text("verb", permission.verb);
+  JsonWriter spec;
+  spec.Object().Key(permission.path.empty() ? "resourceAttributes" : "nonResourceAttributes").Object();
+  spec.Field("verb", permission.verb);
   if (permission.path.empty()) {
-    attributes.TextIf("group", permission.group).Text("resource", permission.resource);
-    attributes.TextIf("subresource", permission.subresource).TextIf("name", permission.name);
-    attributes.TextIf("namespace", permission.name_space);
+    spec.FieldIf("group", permission.group).Field("resource", permission.resource);
+    spec.FieldIf("subresource", permission.subresource).FieldIf("name", permission.name);
+    spec.FieldIf("namespace", permission.name_space);
   } else {
-    attributes.Text("path", permission.path);
+    spec.Field("path", permission.path);
   }
-  kube::Members spec;
-  spec.Raw(permission.path.empty() ? "resourceAttributes" : "nonResourceAttributes", attributes.Object());
-  spec.Text("user", who.user).TextIf("uid", who.uid);
-  if (!who.groups.empty()) spec.Raw("groups", JsonList(who.groups));
-  kube::Members extra;
-  for (const auto& [key, values] : who.extra) extra.Raw(key, JsonList(values));
-  if (!extra.empty()) spec.Raw("extra", extra.Object());
-  return Review(kAccessReviews, "SubjectAccessReview", spec);
+  spec.End().Field("user", who.user).FieldIf("uid", who.uid);
+  if (!who.groups.empty()) spec.Texts("groups", who.groups);
+  if (!who.extra.empty()) {
+    spec.Key("extra").Object();
+    for (const auto& [key, values] : who.extra) spec.Texts(key, values);
+    spec.End();
+  }
+  return Review(kAccessReviews, "SubjectAccessReview", spec.End().text());
 }
 
 Result<AccessAnswer> ReadAccessReview(std::string_view json) {
-  dom::parser parser;
-  const auto status = StatusOf(parser, json, "SubjectAccessReview");
+  const auto status = StatusOf(json, "SubjectAccessReview");
   if (!status) return status.error();
   AccessAnswer answer;
-  answer.allowed = FlagAt(*status, "allowed") && !FlagAt(*status, "denied");
-  answer.reason = TextAt(*status, "reason");
-  // A binding to a role that is gone is such an error, and no reason to doubt the answer.
-  if (answer.reason.empty()) answer.reason = TextAt(*status, "evaluationError");
+  answer.allowed = (*status)["allowed"].Flag() && !(*status)["denied"].Flag();
+  answer.reason = (*status)["reason"].Text();
+  // A binding to a deleted role gives such an error, which is no reason to doubt the answer.
+  if (answer.reason.empty()) answer.reason = (*status)["evaluationError"].Text();
   return answer;
 }
 

@@ -13,18 +13,18 @@ using Worker = JobView::Worker;
 using State = StepResult::State;
 using Kind = Write::Kind;
 
-// Where the pod holds GPUs, or is about to.
+// The node on which the pod holds GPUs, or is about to.
 const std::string& Place(const PodObject& pod) {
   return pod.node.empty() ? pod.pinned : pod.node;
 }
 
-// Whether it keeps GPUs from others. A pod that has ended does not, one that is being stopped does.
+// Whether the pod keeps GPUs from others. A pod that has ended does not; a pod that is being stopped does.
 bool Holds(const PodObject& pod) {
   return !pod.gated && !pod.over() && !Place(pod).empty();
 }
 
-// A worker of a PyTorchJob that has succeeded is done, and its operator ends the job by it. Made anew it
-// would train again, so it keeps its seat until the job ends.
+// A worker of a PyTorchJob that has succeeded is done, and its operator ends the job by it. A new pod would
+// train again, so the worker keeps its seat until the job ends.
 bool Finished(const JobObject& job, const PodObject& pod) {
   return job.kind == JobKind::kPyTorchJob && pod.phase == PodObject::Phase::kSucceeded;
 }
@@ -35,7 +35,7 @@ class Stepper {
 
   StepResult Run() {
     if (order_.kind == ActionKind::kHalt) return Halt();
-    // A suspended job holds nothing, once its pods are gone: there is no more to give back.
+    // A suspended job holds nothing once its pods are gone, so there is nothing more to give back.
     if (view_.job->suspended) return Releases(order_.kind) ? Halt() : Resume();
     if (view_.whole && ChangesMembers()) return Suspend("its workers cannot change one by one");
     return Fit();
@@ -58,11 +58,11 @@ class Stepper {
     if (!view_.job->suspended) return Suspend("it is halted");
     Bury();
     for (const Worker& worker : view_.workers) {
-      // What the operators leave: pods that ended, and those above a size that others changed.
+      // The operators leave pods that ended, and pods above a size that somebody else changed.
       const bool left = worker.pod->over() || worker.number >= view_.job->replicas;
       if (left && !worker.pod->deleting) Delete(*worker.pod);
     }
-    // The Job of a launcher does without one that is dead.
+    // A dead launcher is not waited for: its Job makes another.
     const bool launched = view_.launcher != nullptr && !view_.launcher->over() && !view_.launcher_dead;
     if (view_.workers.empty() && !launched) return Done();
     return Waiting(fmt::format("{} workers are being stopped", view_.workers.size()));
@@ -92,7 +92,7 @@ class Stepper {
     return Waiting("the operator creates the pods");
   }
 
-  // Whether a worker that has run would have to go or come.
+  // Whether a worker that has run must leave, or one must join.
   bool ChangesMembers() const {
     if (view_.job->replicas != size()) return true;
     return std::any_of(view_.workers.begin(), view_.workers.end(), [&](const Worker& worker) {
@@ -105,7 +105,7 @@ class Stepper {
     return !view_.nominal && Holds(*worker.pod) && Place(*worker.pod) != Seat(worker.number);
   }
 
-  // Brings a job that runs to the order's size and seats.
+  // Brings a running job to the order's size and seats.
   StepResult Fit() {
     if (view_.job->replicas != size()) {
       result_.writes.push_back({.kind = Kind::kScale, .replicas = size()});
@@ -120,19 +120,19 @@ class Stepper {
         continue;
       }
       there[static_cast<std::size_t>(worker.number)] = true;
-      if (std::string why = Settle(worker); !why.empty()) waits = std::move(why);
+      if (std::string why = BringToSeat(worker); !why.empty()) waits = std::move(why);
     }
     for (int number = 0; number < size() && waits.empty(); ++number) {
-      // A worker that is down needs no pod; what an order that only gives back lost meanwhile is brought back
-      // by the next one.
+      // A worker that is down needs no pod. An order that only gives back does not replace a worker that
+      // was lost meanwhile; the next order does.
       if (there[static_cast<std::size_t>(number)] || Seat(number).empty() || Releases(order_.kind)) continue;
       waits = fmt::format("worker {} has no pod yet", number);
     }
     return waits.empty() ? Done() : Waiting(std::move(waits));
   }
 
-  // One worker's pod; says what is still to come.
-  std::string Settle(const Worker& worker) {
+  // Brings one worker to its seat; returns what is still missing.
+  std::string BringToSeat(const Worker& worker) {
     const PodObject& pod = *worker.pod;
     const std::string& seat = Seat(worker.number);
     if (Finished(*view_.job, pod)) return {};
@@ -150,7 +150,7 @@ class Stepper {
                        pod.reason);
   }
 
-  // A dead pod keeps its name, and no other can be made.
+  // Deletes a dead pod: it keeps its name, and no other pod of that name can be made.
   void Bury() {
     for (const Worker& worker : view_.workers) {
       if (worker.dead) result_.writes.push_back({.kind = Kind::kDeletePod, .pod = worker.pod, .force = true});
@@ -192,7 +192,7 @@ std::vector<std::string> Seats(const JobView& view) {
     if (seats.size() <= at) seats.resize(at + 1);
     seats[at] = Place(*worker.pod);
   }
-  // A job that runs has as many workers as its object says, also where some are down.
+  // A running job has as many workers as its object says, even if some are down.
   if (!seats.empty() && !view.job->suspended && seats.size() < static_cast<std::size_t>(view.job->replicas)) {
     seats.resize(static_cast<std::size_t>(view.job->replicas));
   }

@@ -1,10 +1,10 @@
 // Step: what to write next so that a job's objects become what the scheduler ordered. Pure.
 //
-// Level-triggered: it compares what the cluster shows with the order, and returns every write that can be
-// made now. It is asked again after each change that is seen; an order that was carried out in part, or
-// twice, leads to the same end, and one that is reached gives no write at all.
+// It is level-triggered: it compares what the cluster shows with the order, and returns every write that
+// can be made now. It is called again after each change; an order that was carried out in part, or twice,
+// leads to the same end, and a finished order gives no writes.
 //
-// Traps of the operators that the rules here keep clear of (tested on real operators):
+// Traps of the operators that these rules avoid (tested on real operators):
 // - replicas are never 0 (the operators stop reconciling); a job that holds nothing is suspended.
 // - replicas are not lowered by the write that suspends, and nothing is suspended while pods above the
 //   present size are left: mpi-operator would leave those running.
@@ -20,31 +20,25 @@
 #include <string>
 #include <vector>
 
+#include "cluster/order.h"
 #include "kubeflow/objects.h"
-#include "model/action.h"
 
 namespace voda::kubeflow {
 
-// A job and its pods as the cluster shows them.
+// A job and its pods, as the cluster shows them.
 struct JobView {
   struct Worker {
-    int number = 0;  // as Voda counts: a Master is worker 0, and the others come after it
+    int number = 0;  // as Voda counts: a Master is worker 0, and the others follow
     const PodObject* pod = nullptr;
-    bool dead = false;  // being deleted on a node that does not answer, and its time to end is over
+    bool dead = false;  // being deleted on a node that does not answer, and its grace period is over
   };
   const JobObject* job = nullptr;
   std::vector<Worker> workers;
   const PodObject* launcher = nullptr;
-  bool launcher_dead = false;  // the same
-  bool patient = false;        // the order is young: a job that is about to end may do so
-  bool nominal = false;        // Kubernetes chooses the nodes: seats count, their names do not
-  bool whole = false;  // its processes cannot lose or gain a member: it is stopped and started as a whole
-};
-
-struct Order {
-  ActionId id = 0;
-  ActionKind kind = ActionKind::kHalt;
-  std::vector<std::string> seats;  // the node of each worker once it is done; "": that worker is down
+  bool launcher_dead = false;  // the same for the launcher
+  bool patient = false;        // the order is young, so a job that is about to end may do so
+  bool nominal = false;        // Kubernetes chooses the nodes: only the number of seats counts
+  bool whole = false;          // the job cannot lose or gain a worker: it is stopped and started as a whole
 };
 
 struct Write {
@@ -58,21 +52,21 @@ struct Write {
   int replicas = 0;
   const PodObject* pod = nullptr;
   std::string node;
-  bool force = false;  // kDeletePod: nobody has to confirm that it has ended
+  bool force = false;  // for kDeletePod: nobody has to confirm the end
 };
 
 struct StepResult {
   enum class State { kWaiting, kDone } state = State::kWaiting;
   std::vector<Write> writes;
-  std::string why;  // it waits
+  std::string why;  // why the order waits
 };
 
 JobView MakeView(const JobObject& job, const std::vector<const PodObject*>& pods, bool whole);
 
 StepResult NextStep(const JobView& view, const Order& order);
 
-// The node of each worker as the scheduler is told: where a pod sits, until it is gone; "" where there is
-// none or it is not placed yet. Empty: nothing is held.
+// The node of each worker as the scheduler is told: that of its pod until it is gone; "" if there is no pod
+// or it is not placed yet. Empty if the job holds nothing.
 std::vector<std::string> Seats(const JobView& view);
 
 }  // namespace voda::kubeflow

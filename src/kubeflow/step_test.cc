@@ -1,5 +1,5 @@
-// Orders carried out on a model of the operators, the scheduler and the kubelets, in any order of their
-// doings and with pods that fail or are deleted meanwhile.
+// Orders are carried out on a model of the operators, the scheduler and the kubelets, which act in any
+// order while pods fail or are deleted.
 #include "kubeflow/step.h"
 
 #include <gtest/gtest.h>
@@ -44,15 +44,15 @@ struct Model {
 
   int workers() const { return job.replicas - (job.master ? 1 : 0); }
 
-  // What mpi-operator and the training operator do, with the former's trap: what is above the size of a
-  // suspended job stays.
+  // Does what mpi-operator and the training operator do, with the trap of the former: pods above the size
+  // of a suspended job stay.
   void Operate() {
     std::set<int> present;
     bool master = false;
     bool launcher = false;
     for (auto& [uid, pod] : pods) {
       if (pod.launcher) {
-        launcher = launcher || !Dead(pod);  // a Job does without
+        launcher = launcher || !Dead(pod);  // a Job replaces a dead pod
         if (job.suspended) pod.deleting = true;
         continue;
       }
@@ -137,7 +137,7 @@ struct Model {
   }
 };
 
-// Choices of a fair world: rapidcheck would shrink them to one in which the operator never gets its turn.
+// Fair choices: RapidCheck would shrink them to a run in which the operator never gets its turn.
 struct Chance {
   std::mt19937 engine;
   int Below(int count) { return static_cast<int>(engine() % static_cast<unsigned>(count)); }
@@ -149,7 +149,7 @@ Strings RandomSeats(Chance& chance, int size) {
   return seats;
 }
 
-// An order such as the scheduler gives to a job that holds `held`.
+// An order that the scheduler may give to a job that holds `held`.
 Order RandomOrder(Chance& chance, const Strings& held, bool fixed_size) {
   Order order;
   if (held.empty()) {
@@ -203,7 +203,7 @@ void EveryOrderIsReached() {
     for (std::string& seat : order.seats) {
       if (seat == model.dead_node && !seat.empty()) seat = "c";
     }
-    std::map<int, std::string> before;  // uids of those that may stay
+    std::map<int, std::string> before;  // uids of pods that may stay
     for (const auto& worker : model.View(whole).workers) {
       const auto at = static_cast<std::size_t>(worker.number);
       if (!worker.pod->deleting && !worker.pod->over() && at < order.seats.size() &&
@@ -220,7 +220,7 @@ void EveryOrderIsReached() {
         break;
       }
       RC_ASSERT(!step.why.empty());
-      // Some of the writes get through; the others fail and come again.
+      // Some of the writes succeed; the others fail and come again.
       for (const Write& write : step.writes) {
         if (chance.Below(4) != 0) model.Apply(write);
       }
@@ -270,7 +270,7 @@ void EveryOrderIsReached() {
 }
 
 TEST(Step, EveryOrderIsReachedWithoutTraps) {
-  testing::Check(EveryOrderIsReached);
+  voda::testing::Check(EveryOrderIsReached);
 }
 
 TEST(Step, AReachedOrderWritesNothing) {
@@ -315,14 +315,15 @@ TEST(Step, AWorkerOfAPyTorchJobThatSucceededIsLeftToTheOperator) {
     EXPECT_EQ(step.state, StepResult::State::kDone);
     EXPECT_TRUE(step.writes.empty());
   }
-  // It would train again if it were suspended now. That its operator ends it is waited for, for a while.
+  // The job would train again if it were suspended now. For a while, the order waits for the operator to
+  // end it.
   JobView view = model.View(false);
   const Order halt{.id = 3, .kind = ActionKind::kHalt, .seats = {}};
   view.patient = true;
   EXPECT_TRUE(NextStep(view, halt).writes.empty());
   view.patient = false;
   ASSERT_EQ(NextStep(view, halt).writes.size(), 1U);
-  // One of an MPIJob serves its launcher, which may need it still.
+  // A worker of an MPIJob serves its launcher, which may still need it.
   model.job.kind = JobKind::kMpiJob;
   EXPECT_EQ(Seats(model.View(false)), (Strings{"", "b"}));
 }

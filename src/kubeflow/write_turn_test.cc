@@ -1,15 +1,17 @@
-// When a job's object is written to: its operator must have had its time with it, and the job its turn.
+// When a job's object is written to: after its operator has had its time, and when the job has its turn.
 #include <gtest/gtest.h>
 
+#include "cluster/fake_sink.h"
 #include "kube/fake_io.h"
 #include "kubeflow/job_driver.h"
+#include "kubeflow/test_objects.h"
 
 namespace voda::kubeflow {
 namespace {
 
 using std::chrono::milliseconds;
 
-class Host final : public DriverHost {
+class TurnHost final : public DriverHost {
  public:
   kube::Io& io() override { return fake; }
   bool MayWrite() override { return true; }
@@ -17,9 +19,7 @@ class Host final : public DriverHost {
   bool HasSeen(const kube::Resource&, const std::string&, const std::string&) const override { return true; }
   const JobObject* FindJob(const std::string&) const override { return &job; }
   std::vector<const PodObject*> PodsOf(const std::string&) const override { return {}; }
-  void Post(const std::string&, Event) override {}
-  void Ended(const std::string&, const std::string&, Event) override {}
-  void Failed(const std::string&, const std::string&, const std::string&, int) override {}
+  std::vector<TypedEvent> Ended(const std::string&) override { return {}; }
   void Stuck(const std::string&, const std::string& why) override { stuck = why; }
 
   double WallSeconds() const { return std::chrono::duration<double>(fake.Wall().time_since_epoch()).count(); }
@@ -33,20 +33,19 @@ class Host final : public DriverHost {
 class WriteTurn : public ::testing::Test {
  protected:
   WriteTurn() {
-    host_.job.kind = JobKind::kMpiJob;
-    host_.job.resource = JobResource(JobKind::kMpiJob, "v2beta1");
+    host_.job = testing::Job(R"({"metadata":{"name":"job","labels":{"vodascheduler/queue":"default"}},)"
+                             R"("spec":{"mpiReplicaSpecs":{"Worker":{"replicas":1}}}})");
     host_.job.head = {"ns", "job", "job-uid", "1"};
     host_.job.suspended = true;
     host_.job.replicas = 1;
     host_.job.created = host_.WallSeconds();
-    host_.job.document =
-        R"({"metadata":{"name":"job"},"spec":{"mpiReplicaSpecs":{"Worker":{"replicas":1}}}})";
   }
-  void Start() { driver_.Execute({.id = 1, .kind = ActionKind::kStart, .seats = {"a"}}, "a100"); }
+  void Start() { driver_.Execute({.id = 1, .kind = ActionKind::kStart, .gpu_type = "a100", .seats = {"a"}}); }
   std::size_t written() const { return host_.fake.open.size(); }
 
-  Host host_;
-  JobDriver driver_{host_, {.name = "ns/job", .gpu_type = "a100"}};
+  TurnHost host_;
+  voda::testing::FakeSink sink_;
+  JobDriver driver_{host_, sink_, {.name = "ns/job", .gpu_type = "a100"}};
 };
 
 TEST_F(WriteTurn, NewJobWaitsUntilItsOperatorHasHandledItAndIsQuiet) {

@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
+#include <utility>
 
-#include "kube/json_text.h"
+#include "document/documents.h"
+#include "document/json_text.h"
+#include "document/json_writer.h"
 
 namespace voda::kubeflow {
 
@@ -19,38 +21,32 @@ kube::Resource JobResource(JobKind kind, const std::string& api_version) {
 
 namespace {
 
-using Json = nlohmann::json;
-
 std::string ReplicasPointer(JobKind kind) {
-  return kind == JobKind::kMpiJob ? "/spec/mpiReplicaSpecs/Worker/replicas"
-                                  : "/spec/pytorchReplicaSpecs/Worker/replicas";
+  return std::string(ReplicaSpecs(kind)) + "/Worker/replicas";
 }
 
-// The pod's affinity with the one node that it may go to. The terms of its own are alternatives: each has to
-// name the node.
+// The pod's affinity with the one node that it may go to. Its own terms are alternatives, so each must name
+// the node.
 std::string PinnedAffinity(const std::string& before, const std::string& node) {
-  const Json only = {{"key", "metadata.name"}, {"operator", "In"}, {"values", {node}}};
-  Json affinity = Json::parse(before, nullptr, false);
-  if (!affinity.is_object()) affinity = Json::object();
-  Json& of_nodes = affinity["nodeAffinity"];
-  if (!of_nodes.is_object()) of_nodes = Json::object();
-  Json& terms = of_nodes["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"];
-  if (!terms.is_array() || terms.empty()) terms = Json::array({Json::object()});
-  for (Json& term : terms) {
-    if (!term["matchFields"].is_array()) term["matchFields"] = Json::array();
-    term["matchFields"].push_back(only);
-  }
-  return affinity.dump();
+  const Value only = Value::Map{{"key", "metadata.name"}, {"operator", "In"}, {"values", Value::List{node}}};
+  auto read = before.empty() ? Result<Value>(Value()) : ParseJson(before);
+  Value affinity = read ? *std::move(read) : Value();
+  Value& terms =
+      affinity.Reach("/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms");
+  if (terms.items().empty()) terms.Items().emplace_back();
+  for (Value& term : terms.Items()) term.Member("matchFields").Items().push_back(only);
+  return ToJson(affinity);
 }
 
-// The toleration for one node: the others' taints keep the pod away from them.
+// Gives the pod the toleration for one node; the taints of the other nodes keep it away from them.
 kube::Request PinByToleration(const PodObject& pod, const std::string& node) {
-  const Json toleration = {{"key", kTaint}, {"operator", "Equal"}, {"value", node}, {"effect", "NoExecute"}};
+  const Value toleration =
+      Value::Map{{"key", kTaint}, {"operator", "Equal"}, {"value", node}, {"effect", "NoExecute"}};
   kube::JsonPatch patch;
-  patch.TestUid(pod.head.uid).Add("/spec/tolerations/-", toleration.dump());
-  if (pod.gate >= 0) {  // from when gates were in use
+  patch.TestUid(pod.head.uid).Add("/spec/tolerations/-", ToJson(toleration));
+  if (pod.gate >= 0) {  // left from steering by gates
     const std::string gate = fmt::format("/spec/schedulingGates/{}", pod.gate);
-    patch.Test(gate + "/name", kube::JsonText(kGate)).Remove(gate);
+    patch.Test(gate + "/name", Quoted(kGate)).Remove(gate);
   }
   return kube::JsonPatchRequest(kPods, {pod.head.name_space, pod.head.name}, patch);
 }
@@ -59,7 +55,7 @@ kube::Request Pin(const PodObject& pod, const std::string& node) {
   const std::string gate = fmt::format("/spec/schedulingGates/{}", pod.gate);
   kube::JsonPatch patch;
   patch.TestUid(pod.head.uid)
-      .Test(gate + "/name", kube::JsonText(kGate))
+      .Test(gate + "/name", Quoted(kGate))
       .Add("/spec/affinity", PinnedAffinity(pod.affinity, node))
       .Remove(gate);
   return kube::JsonPatchRequest(kPods, {pod.head.name_space, pod.head.name}, patch);
@@ -69,19 +65,22 @@ void AddState(const JobObject& job, const ManifestSettings& settings, kube::Json
   if (settings.state.empty()) return;
   if (job.annotations.empty()) {
     patch.Add("/metadata/annotations",
-              fmt::format("{{{}:{}}}", kube::JsonText(kStateAnnotation), kube::JsonText(settings.state)));
+              JsonWriter().Object().Field(kStateAnnotation, settings.state).End().Take());
   } else {
-    patch.Add("/metadata/annotations/" + kube::PointerPart(kStateAnnotation), kube::JsonText(settings.state));
+    patch.Add("/metadata/annotations/" + kube::PointerPart(kStateAnnotation), Quoted(settings.state));
   }
 }
 
 }  // namespace
 
-kube::Request StateRequest(const JobObject& job, const std::string& state) {
-  return kube::MergePatchRequest(
-      job.resource, job.key(),
-      fmt::format(R"({{"metadata":{{"uid":{},"annotations":{{{}:{}}}}}}})", kube::JsonText(job.head.uid),
-                  kube::JsonText(kStateAnnotation), kube::JsonText(state)));
+// A merge patch makes the map where there is none.
+kube::Request AnnotationRequest(const kube::Resource& resource, const kube::ObjectKey& key,
+                                const std::string& uid, std::string_view annotation,
+                                const std::optional<std::string>& value) {
+  JsonWriter patch;
+  patch.Object().Key("metadata").Object().Field("uid", uid);
+  patch.Key("annotations").Object().Field(annotation, value).End().End().End();
+  return kube::MergePatchRequest(resource, key, patch.Take());
 }
 
 Result<kube::Request> ToRequest(const Write& write, const JobObject& job, const ManifestSettings& settings) {
@@ -94,7 +93,9 @@ Result<kube::Request> ToRequest(const Write& write, const JobObject& job, const 
       AddState(job, settings, patch);
       break;
     case Write::Kind::kResume:
-      if (const Status added = AddAdoption(job, settings, patch); !added) return added.error();
+      // Only the version whose template was checked against the rules.
+      patch.TestResourceVersion(job.head.resource_version);
+      if (const Status added = AddMissing(job, settings, patch); !added) return added.error();
       patch.Add("/spec/runPolicy/suspend", "false");
       if (replicas > 0) patch.Add(ReplicasPointer(job.kind), std::to_string(replicas));
       break;
@@ -118,11 +119,11 @@ Result<kube::Request> ToRequest(const Write& write, const JobObject& job, const 
 }
 
 kube::Request TaintRequest(const NodeObject& node) {
-  const Json taint = {{"key", kTaint}, {"value", node.head.name}, {"effect", "NoExecute"}};
+  const Value taint = Value::Map{{"key", kTaint}, {"value", node.head.name}, {"effect", "NoExecute"}};
   kube::JsonPatch patch;
   patch.TestUid(node.head.uid).TestResourceVersion(node.head.resource_version);
-  node.taints == 0 ? patch.Add("/spec/taints", Json::array({taint}).dump())
-                   : patch.Add("/spec/taints/-", taint.dump());
+  node.taints == 0 ? patch.Add("/spec/taints", ToJson(Value::List{taint}))
+                   : patch.Add("/spec/taints/-", ToJson(taint));
   return kube::JsonPatchRequest(kNodes, {{}, node.head.name}, patch);
 }
 
@@ -135,11 +136,8 @@ kube::Request UntaintRequest(const NodeObject& node) {
 }
 
 kube::Request TouchRequest(const PodObject& pod, const std::string& value) {
-  // A merge patch makes the map where there is none.
-  return kube::MergePatchRequest(
-      kPods, {pod.head.name_space, pod.head.name},
-      fmt::format(R"({{"metadata":{{"uid":{},"annotations":{{{}:{}}}}}}})", kube::JsonText(pod.head.uid),
-                  kube::JsonText(kTouchAnnotation), kube::JsonText(value)));
+  return AnnotationRequest(kPods, {pod.head.name_space, pod.head.name}, pod.head.uid, kTouchAnnotation,
+                           value);
 }
 
 }  // namespace voda::kubeflow

@@ -1,8 +1,10 @@
-// Writes: a step's write as a request to the API server. Every one names the uid it means, so that a name
-// that changed hands meanwhile is refused.
+// Writes: a step's write as a request to the API server. Each names the uid that it is for, so that it is
+// refused if another object has the name meanwhile.
 #pragma once
 
+#include <optional>
 #include <string>
+#include <string_view>
 
 #include "kube/patch.h"
 #include "kubeflow/manifest.h"
@@ -15,18 +17,20 @@ extern const kube::Resource kNodes;
 extern const kube::Resource kConfigMaps;
 kube::Resource JobResource(JobKind kind, const std::string& api_version);
 
-// `settings` are those of the job: a write that resumes it brings what its object lacks, and one that changes
-// the object takes their state along. Fails where the object's document cannot be read.
+// `settings` are those of the job: a write that resumes it adds what its object lacks, and a write that
+// changes the object takes their state along. Fails if the job does not opt in any more.
 Result<kube::Request> ToRequest(const Write& write, const JobObject& job, const ManifestSettings& settings);
 
-// The state alone.
-kube::Request StateRequest(const JobObject& job, const std::string& state);
+// One annotation alone; without a value it is removed.
+kube::Request AnnotationRequest(const kube::Resource& resource, const kube::ObjectKey& key,
+                                const std::string& uid, std::string_view annotation,
+                                const std::optional<std::string>& value);
 
-// For Steering::kTaints: the node's own taint is put on it, or taken away.
+// For Steering::kTaints: adds the node's own taint, or removes it.
 kube::Request TaintRequest(const NodeObject& node);
 kube::Request UntaintRequest(const NodeObject& node);
 
-// The kubelet looks at mounted files again when the pod changes: the annotation's value does not matter.
+// The kubelet reads mounted files again when the pod changes; the value of the annotation does not matter.
 kube::Request TouchRequest(const PodObject& pod, const std::string& value);
 
 }  // namespace voda::kubeflow

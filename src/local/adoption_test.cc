@@ -1,4 +1,4 @@
-// A Voda that is gone, and the next one on the same folder.
+// A Voda goes away, and the next one starts on the same folder.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <spawn.h>
@@ -21,12 +21,14 @@ namespace voda {
 namespace {
 
 using testing::Folder;
+using testing::HangingShim;
 using testing::kSleep;
 using testing::Lines;
 using testing::Running;
 using testing::ShellJob;
 using testing::Slurp;
 using testing::TestCluster;
+using testing::TestJob;
 using testing::WaitFor;
 
 using Strings = std::vector<std::string>;
@@ -34,11 +36,8 @@ using Strings = std::vector<std::string>;
 class AdoptionTest : public ::testing::Test {
  protected:
   ~AdoptionTest() override {
-    for (const local::Process& process : local::AllProcesses()) {
-      const std::string environment = local::EnvironmentOf(process.pid);
-      const auto work = local::Lookup(environment, "VODA_JOB_DIR");
-      if (work && work->starts_with(jobs() + "/")) local::Signal(process, SIGKILL);
-    }
+    for (const local::JobProcess& left : testing::ProcessesBelow(jobs()))
+      local::Signal(left.process, SIGKILL);
   }
 
   std::string jobs() const { return folder_.path() + "/jobs"; }
@@ -57,7 +56,7 @@ class AdoptionTest : public ::testing::Test {
     return lock.starts_with("pid ") ? static_cast<pid_t>(std::stol(lock.substr(4))) : -1;
   }
   // Runs the job at these seats under a Voda that then goes away.
-  void Leave(const ClusterJob& job, const std::string& seats) {
+  void Leave(const TestJob& job, const std::string& seats) {
     TestCluster cluster(jobs());
     cluster->AddJob(job, false);
     cluster->Run();
@@ -65,7 +64,7 @@ class AdoptionTest : public ::testing::Test {
   }
   // Waits until the shim of a start is gone.
   void WaitRecorded(const std::string& start) const {
-    ASSERT_TRUE(WaitFor([&] { return !local::LockHeld(jobs() + "/1/" + start); }));
+    ASSERT_TRUE(WaitFor([&] { return !local::LockHeld(jobs() + "/1/" + start).value(); }));
   }
 
   static void Kill(pid_t pid) {
@@ -76,10 +75,34 @@ class AdoptionTest : public ::testing::Test {
   Folder folder_;
 };
 
+// The numbers of jobs began anew, or folders were moved: what ran in the folder is nothing to the job that
+// has its number now.
+TEST_F(AdoptionTest, AJobDoesNotInheritTheFolderOfAnother) {
+  Leave(ShellJob("old", "echo old > $VODA_JOB_DIR/checkpoint; sleep 1; exit 0"), "a");
+  WaitRecorded("w0-0");
+  for (const bool known : {true, false}) {
+    TestCluster cluster(jobs());
+    TestJob job = ShellJob("new", kSleep);
+    job.token = "another secret";
+    EXPECT_EQ(cluster->AddJob(job, known), Strings{});
+    cluster->Run();
+    const std::string refused = cluster.Do(ActionKind::kStart, "new", "a");
+    EXPECT_NE(refused.find("/1 belongs to another job"), std::string::npos) << refused;
+    EXPECT_EQ(cluster.Count<JobCompleted>(), 0);
+    EXPECT_EQ(Workers(), Strings{});
+    cluster->ForgetJob("new");
+  }
+  TestCluster cluster(jobs());
+  EXPECT_EQ(cluster->LastId(), 1);
+  cluster->AddJob(ShellJob("old", kSleep), true);
+  cluster->Run();
+  EXPECT_EQ(cluster.End("old"), "completed") << "it is still the folder of the old job";
+}
+
 const char* const kWithPid = "echo $$$$ > $VODA_JOB_DIR/pid.$VODA_WORKER; exec sleep 1000";
 
 TEST_F(AdoptionTest, WhatRunsIsAdoptedAndGoesOn) {
-  const ClusterJob job = ShellJob("job", kWithPid);
+  const TestJob job = ShellJob("job", kWithPid);
   Leave(job, "abb");
   const pid_t before = Pid(1);
   TestCluster cluster(jobs());
@@ -94,8 +117,28 @@ TEST_F(AdoptionTest, WhatRunsIsAdoptedAndGoesOn) {
   EXPECT_EQ(cluster.Count<WorkersObserved>() + cluster.Count<JobFailed>(), 0);
 }
 
+TEST_F(AdoptionTest, StartsThatWereNotReadyAreForgotten) {
+  const TestJob job = ShellJob("job", kWithPid);
+  const std::string shim = HangingShim(folder_.path(), "*/w1-*");
+  {
+    TestCluster cluster(jobs(), {.shim = 3600}, shim);
+    cluster->AddJob(job, false);
+    cluster->Run();
+    cluster.Order(ActionKind::kStart, "job", "ab");
+    ASSERT_EQ(Lines(folder_.path() + "/hanging", 1).size(), 1U);
+  }
+  EXPECT_TRUE(WaitFor([&] { return !local::LockHeld(jobs() + "/1/w0-0").value(); }));
+  EXPECT_FALSE(local::LockHeld(jobs() + "/1/w1-1").value());
+  TestCluster cluster(jobs());
+  EXPECT_EQ(cluster->AddJob(job, true), Strings{});
+  cluster->Run();
+  EXPECT_EQ(cluster.Do(ActionKind::kStart, "job", "ab"), "done");
+  EXPECT_EQ(Workers(), (Strings{"0", "1"}));
+  EXPECT_EQ(cluster->Failures("job"), 0);
+}
+
 TEST_F(AdoptionTest, GrownWorkersMeetTheAdoptedOnes) {
-  const ClusterJob job =
+  const TestJob job =
       ShellJob("job", "echo $PET_RDZV_ID $PET_RDZV_ENDPOINT >> $VODA_JOB_DIR/meet; exec sleep 1000");
   Leave(job, "a");
   TestCluster cluster(jobs());
@@ -108,7 +151,7 @@ TEST_F(AdoptionTest, GrownWorkersMeetTheAdoptedOnes) {
 }
 
 TEST_F(AdoptionTest, DevicesOfAdoptedWorkersAreTaken) {
-  ClusterJob job = ShellJob("job", "echo $CUDA_VISIBLE_DEVICES >> $VODA_JOB_DIR/devices; exec sleep 1000");
+  TestJob job = ShellJob("job", "echo $CUDA_VISIBLE_DEVICES >> $VODA_JOB_DIR/devices; exec sleep 1000");
   {
     TestCluster cluster(jobs());
     cluster->AddNode("a", {0, 1});
@@ -125,13 +168,13 @@ TEST_F(AdoptionTest, DevicesOfAdoptedWorkersAreTaken) {
 }
 
 TEST_F(AdoptionTest, AJobThatCompletedMeanwhileIsComplete) {
-  ClusterJob job = ShellJob(
+  TestJob job = ShellJob(
       "job", "[ $VODA_WORKER = 1 ] && exec sleep 1000; while [ ! -e $VODA_JOB_DIR/go ]; do sleep 0.05; done");
   job.spec.grace_seconds = 1;
   Leave(job, "ab");
   ASSERT_TRUE(local::ReplaceFile(work() + "/go", "", 0600, local::Durable::kNo));
   WaitRecorded("w0-0");
-  // Said again for as long as somebody asks: the run before may not have got to writing it down.
+  // The verdict is reported as long as somebody asks: the run before may not have written it down.
   for (int run = 0; run < 2; ++run) {
     TestCluster cluster(jobs());
     EXPECT_EQ(cluster->AddJob(job, true), run == 0 ? (Strings{"", "b"}) : Strings{});
@@ -144,13 +187,13 @@ TEST_F(AdoptionTest, AJobThatCompletedMeanwhileIsComplete) {
 }
 
 TEST_F(AdoptionTest, AFailureMeanwhileCountsOnce) {
-  const ClusterJob job = ShellJob("job", kWithPid);
+  const TestJob job = ShellJob("job", kWithPid);
   Leave(job, "aba");
   Kill(Pid(1));
   WaitRecorded("w1-1");
   {
     TestCluster cluster(jobs());
-    // Its seat is kept until worker 0 has had the time to end, too.
+    // The worker's seat is kept until worker 0 has had the time to end, too.
     EXPECT_EQ(cluster->AddJob(job, true), (Strings{"a", "b", "a"}));
     cluster->Run();
     EXPECT_TRUE(WaitFor([&] { return cluster.Observed("job") == "a-a"; }));
@@ -164,7 +207,7 @@ TEST_F(AdoptionTest, AFailureMeanwhileCountsOnce) {
 }
 
 TEST_F(AdoptionTest, AJobThatFailedMeanwhileHasFailed) {
-  ClusterJob job =
+  TestJob job =
       ShellJob("job", "echo $$$$ > $VODA_JOB_DIR/pid.$VODA_WORKER; echo last words; exec sleep 1000");
   job.spec.backoff_limit = 0;
   Leave(job, "ab");
@@ -185,7 +228,7 @@ TEST_F(AdoptionTest, AJobThatFailedMeanwhileHasFailed) {
 }
 
 TEST_F(AdoptionTest, WithoutWorkerZeroTheOthersAreStopped) {
-  const ClusterJob job = ShellJob("job", kWithPid);
+  const TestJob job = ShellJob("job", kWithPid);
   Leave(job, "aba");
   Kill(Pid(0));
   WaitRecorded("w0-0");
@@ -207,7 +250,7 @@ TEST_F(AdoptionTest, JobsThatNobodyKnowsAreStopped) {
 }
 
 TEST_F(AdoptionTest, WhatAKilledShimLeftIsKilled) {
-  const ClusterJob job = ShellJob("job", "setsid sleep 1000 & exec sleep 1000");
+  const TestJob job = ShellJob("job", "setsid sleep 1000 & exec sleep 1000");
   Leave(job, "a");
   Kill(ShimOf("w0-0"));
   WaitRecorded("w0-0");
@@ -220,18 +263,18 @@ TEST_F(AdoptionTest, WhatAKilledShimLeftIsKilled) {
 }
 
 TEST_F(AdoptionTest, HalfMadeStartsAreHarmless) {
-  const ClusterJob job = ShellJob("job", kSleep);
+  const TestJob job = ShellJob("job", kSleep);
   const local::JobFolder folder(jobs() + "/1");
-  ASSERT_TRUE(local::MakeFolder(jobs() + "/1/w0-3", 0700));  // nothing in it
-  ASSERT_TRUE(local::MakeFolder(jobs() + "/1/w0-4", 0700));  // a lock, no spec
+  ASSERT_TRUE(local::MakeFolder(jobs() + "/1/w0-3", 0700));  // empty
+  ASSERT_TRUE(local::MakeFolder(jobs() + "/1/w0-4", 0700));  // has a lock, but no spec
   ASSERT_TRUE(local::ReplaceFile(jobs() + "/1/w0-4/lock", "", 0600, local::Durable::kNo));
   local::WorkerSpec spec;
   spec.argv = {"true"};
   spec.serial = 5;
   spec.boot = local::BootId();
-  ASSERT_TRUE(folder.NewStart(spec));  // a spec, no lock
+  ASSERT_TRUE(folder.NewStart(spec));  // has a spec, but no lock
   spec.serial = 6;
-  ASSERT_TRUE(folder.NewStart(spec));  // a shim that was never told to start
+  ASSERT_TRUE(folder.NewStart(spec));  // its shim was never told to start
   ASSERT_TRUE(local::ReplaceFile(jobs() + "/1/w0-6/lock", "pid 999999 waiting\n", 0600, local::Durable::kNo));
   spec.serial = 7;
   spec.boot = "before";
@@ -248,7 +291,7 @@ TEST_F(AdoptionTest, HalfMadeStartsAreHarmless) {
 }
 
 TEST_F(AdoptionTest, TheSeatsOfAnMpiJobSurvive) {
-  ClusterJob job = ShellJob("job", "");
+  TestJob job = ShellJob("job", "");
   job.spec.kind = JobKind::kMpiJob;
   job.spec.launcher.emplace();
   job.spec.launcher->command = {"sleep", "1000"};
@@ -297,7 +340,7 @@ TEST_F(AdoptionTest, KilledAtAnyMomentNothingIsStartedTwiceOrLost) {
     Strings starts = Lines(folder + "/1/work/starts", 2);
     std::sort(starts.begin(), starts.end());
     EXPECT_EQ(starts, (Strings{"0", "1"}));
-    // Its shell and what that runs are two processes until it has become the sleep.
+    // Each worker may be two processes until its shell has become the sleep.
     EXPECT_TRUE(WaitFor([&] { return Running(folder).size() == 2; }));
     EXPECT_FALSE(local::Exists(folder + "/1/work/twice"));
     EXPECT_EQ(cluster->Failures("job"), 0);

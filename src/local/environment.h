@@ -1,41 +1,32 @@
-// What a worker runs and with which environment: exactly this, nothing of Voda's own.
+// The command of a worker and its whole environment; nothing of Voda's own environment is passed on.
 #pragma once
 
+#include <cstdint>
 #include <string>
-#include <vector>
 
 #include "local/local_cluster.h"
+#include "local/start_files.h"
 
 namespace voda::local {
 
 // Folders and files of a job, below LocalConfig::folder.
 std::string JobPath(const LocalConfig& config, std::int64_t id);
-std::string WorkPath(const std::string& job_path);      // VODA_JOB_DIR
-std::string MetricsPath(const std::string& job_path);   // METRICS_DIR
-std::string DiscoverPath(const std::string& job_path);  // VODA_DISCOVER_HOSTS
+std::string WorkPath(const std::string& job_path);     // VODA_JOB_DIR
+std::string MetricsPath(const std::string& job_path);  // METRICS_DIR
+std::string DiscoverPath(const std::string& job_path);
 
-// Where and as what a worker is started.
-struct Seat {
-  int worker = 0;
-  std::string node;
-  int serial = 0;  // of the start
-  std::vector<int> devices;
-  bool has_devices = false;  // the node's GPUs are known; without, a worker sees none
-  int incarnation = 0;
-  int port = 0;
-  std::int64_t memory_bytes = 0;  // limit; 0: none
-  std::string nnodes;             // as worker 0 was told: all must know the same limits; empty: the job's
-};
-
-struct Command {
-  std::vector<std::string> argv;
-  std::vector<EnvVar> env;
-  std::string working_dir;
-};
-
-// A PyTorchJob whose processes cannot take a member in or let one go: it is started and stopped as a whole.
+// A PyTorchJob whose group cannot take in or lose a worker: it is started and stopped as a whole.
 bool Rigid(const JobSpec& spec);
 
-Command WorkerCommand(const LocalConfig& config, const ClusterJob& job, const Seat& seat);
+// What a worker is told that its start does not say.
+struct Told {
+  bool has_devices = false;  // whether the node's GPUs are known; if not, a worker sees none
+  std::string nnodes;        // as worker 0 was told, since all must know the same limits; if empty, the job's
+  std::string
+      discover_hosts;  // VODA_DISCOVER_HOSTS of an MPIJob: DiscoverPath by a plain name (plain_path.h)
+};
+
+// Sets argv, env and working_dir of a start that says which worker it is of, and where.
+void SetCommand(const LocalConfig& config, const AcceptedJob& job, const Told& told, WorkerSpec& start);
 
 }  // namespace voda::local

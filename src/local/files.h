@@ -1,5 +1,5 @@
-// Files as the run folder needs them: read with a cap, replaced as a whole, listed in order. Everything that
-// must survive a crash between two steps is one of these replacements.
+// The file operations of job folders. Whatever must survive a crash between two steps replaces a file as a
+// whole (base/files.h).
 #pragma once
 
 #include <sys/types.h>
@@ -9,37 +9,29 @@
 #include <string_view>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/fd.h"
+#include "base/files.h"
 #include "base/result.h"
 
 namespace voda::local {
 
-// "cannot DOING: what errno means".
-Error SystemError(std::string_view doing, int code);
+using voda::Durable;
+using voda::ReplaceFile;
 
-// Writes all of it; false, with errno, where that is not possible.
-bool WriteAll(int fd, std::string_view text);
-
-// The file's bytes, or an error; more than `limit` is one.
-Result<std::string> ReadWhole(const std::string& path, std::size_t limit);
-
-// The last bytes of a file, at most `limit`; nothing where it cannot be read.
+// The last bytes of a file of a job, at most `limit`; empty if it cannot be read.
 std::string ReadEnd(const std::string& path, std::size_t limit);
 
-enum class Durable { kNo, kYes };  // whether it is on the disk when this returns
-// Puts the file in place at once, with a temporary file beside it.
-Status ReplaceFile(const std::string& path, std::string_view text, mode_t mode, Durable durable);
-
-// Makes the folder and those above it; one that exists is fine.
+// Makes the folder and its parents; it may exist already.
 Status MakeFolder(const std::string& path, mode_t mode);
 bool Exists(const std::string& path);
-// Names in a folder, sorted; nothing where it cannot be read.
-std::vector<std::string> ListFolder(const std::string& path);
+// The names in a folder, sorted; none where there is no such folder. Any other trouble is an error, and so
+// are more than kMostNames names: a job may make millions of files.
+inline constexpr std::size_t kMostNames = 1'000'000;
+Result<std::vector<std::string>> ListFolder(const std::string& path);
 void RemoveTree(const std::string& path);
 
-// Seconds since this machine started, also while it slept; and which start that was. Times of two starts
-// cannot be compared.
-double BootTime();
+// Identifies the boot of this machine that UptimeNow() counts from.
 std::string BootId();
 
 }  // namespace voda::local

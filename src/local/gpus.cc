@@ -11,7 +11,7 @@ namespace voda {
 
 namespace {
 
-// NVML's C interface, as far as it is used here.
+// The part of NVML's C interface that is used here.
 using Device = struct DeviceHandle*;
 struct Memory {
   unsigned long long total;
@@ -29,7 +29,7 @@ constexpr std::size_t kNameBytes = 96;
 
 class Nvml {
  public:
-  // Null where there is none. Loaded once, for the life of the process.
+  // Null if the library is missing. It is loaded once, for the life of the process.
   static Nvml* Get() {
     static Nvml* const loaded = Load();
     return loaded;
@@ -69,7 +69,6 @@ class Nvml {
   }
 };
 
-// Calls `visit` for every GPU.
 template <class Visit>
 Status EachGpu(Nvml& nvml, Visit visit) {
   const std::lock_guard guard(nvml.mutex);

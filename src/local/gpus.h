@@ -1,5 +1,5 @@
-// The machine's NVIDIA GPUs, as the driver's library (NVML) knows them. It is loaded at run time: a machine
-// without it has no GPUs, and that is no error.
+// The machine's NVIDIA GPUs, as the driver's library (NVML) knows them. The library is loaded at run time:
+// a machine without it has no GPUs, which is not an error.
 #pragma once
 
 #include <cstdint>
@@ -24,12 +24,13 @@ struct GpuUsage {
   std::int64_t memory_used_bytes = 0;
 };
 
-// By index. An error where there is a driver that does not answer.
+// The GPUs by index. Fails if there is a driver that does not answer.
 Result<std::vector<GpuInfo>> FindGpus();
-// What is not known of a GPU is 0.
+// What is unknown about a GPU is 0.
 Result<std::vector<GpuUsage>> ReadGpuUsage();
 
-// A GPU type from a product's name: lower case, words joined by dashes, at most 63 characters as in a label.
+// Makes a GPU type of a product's name: lower case, words joined by dashes, at most 63 characters as in a
+// label.
 std::string GpuTypeOf(std::string_view name);
 
 }  // namespace voda

@@ -1,12 +1,17 @@
 #include "local/job_folder.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
+#include <time.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <string_view>
 #include <utility>
 
+#include "base/untrusted_file.h"
 #include "local/files.h"
 #include "local/launch.h"
 
@@ -14,15 +19,15 @@ namespace voda::local {
 
 namespace {
 
-constexpr std::size_t kSpecBytes = std::size_t{64} << 20;
 constexpr std::size_t kSmallBytes = 4096;
+constexpr double kLockSeconds = 2;  // how long to wait for the lock of a Voda that was just killed
 
 struct StartName {
   int worker;
   int serial;
 };
 
-// "w2-17": worker 2, serial 17.
+// Parses "w2-17": worker 2, serial 17.
 std::optional<StartName> ParseName(std::string_view name) {
   StartName parsed{};
   if (name.size() < 4 || name[0] != 'w') return std::nullopt;
@@ -39,9 +44,11 @@ struct NamedStart {
   std::string folder;
 };
 
-std::vector<NamedStart> Named(const std::string& path) {
+Result<std::vector<NamedStart>> Named(const std::string& path) {
   std::vector<NamedStart> named;
-  for (const std::string& name : ListFolder(path)) {
+  const auto names = ListFolder(path);
+  if (!names) return names.error();
+  for (const std::string& name : *names) {
     if (const auto parsed = ParseName(name)) named.push_back({*parsed, fmt::format("{}/{}", path, name)});
   }
   std::sort(named.begin(), named.end(),
@@ -49,42 +56,127 @@ std::vector<NamedStart> Named(const std::string& path) {
   return named;
 }
 
-std::optional<Verdict> ReadVerdict(const std::string& folder) {
-  const auto text = ReadWhole(VerdictPath(folder), kSmallBytes);
-  return text ? DecodeVerdict(*text) : std::nullopt;
+// What a small file says; nothing if there is none of ours.
+template <class Record>
+Result<std::optional<Record>> ReadRecord(const std::string& path,
+                                         std::optional<Record> (*decode)(std::string_view)) {
+  const auto text = ReadUntrusted(path, kSmallBytes);
+  if (!text) return text.error();
+  return *text ? decode(**text) : std::nullopt;
 }
 
 }  // namespace
 
-std::optional<ExitRecord> ReadExit(const std::string& folder) {
-  const auto text = ReadWhole(ExitPath(folder), kSmallBytes);
-  return text ? DecodeExit(*text) : std::nullopt;
+Result<std::optional<ExitRecord>> ReadExit(const std::string& folder) {
+  return ReadRecord(ExitPath(folder), DecodeExit);
+}
+
+Result<std::optional<LockRecord>> ReadLock(const std::string& folder) {
+  return ReadRecord<LockRecord>(LockPath(folder),
+                                [](std::string_view text) { return std::optional(DecodeLock(text)); });
+}
+
+Result<Fd> LockJobs(const std::string& jobs) {
+  const std::string path = jobs + "/.lock";
+  Fd lock(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  if (!lock.ok()) return SystemError(fmt::format("open {}", path), errno);
+  const double give_up = UptimeNow() + kLockSeconds;
+  while (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
+    if (UptimeNow() > give_up) return Error{fmt::format("another Voda uses {}; stop it first", jobs)};
+    const timespec pause{0, 10'000'000};
+    ::nanosleep(&pause, nullptr);
+  }
+  return lock;
+}
+
+Result<std::vector<std::int64_t>> JobIds(const std::string& jobs) {
+  const auto names = ListFolder(jobs);
+  if (!names) return names.error();
+  std::vector<std::int64_t> ids;
+  for (const std::string& name : *names) {
+    std::int64_t id = 0;
+    const auto [end, code] = std::from_chars(name.data(), name.data() + name.size(), id);
+    if (code == std::errc() && end == name.data() + name.size() && id > 0) ids.push_back(id);
+  }
+  std::sort(ids.begin(), ids.end());
+  return ids;
 }
 
 std::string StartPath(const std::string& job_path, int worker, int serial) {
   return fmt::format("{}/w{}-{}", job_path, worker, serial);
 }
 
-std::vector<StartRecord> JobFolder::Starts() const {
+Result<std::vector<StartRecord>> JobFolder::Starts() const {
   std::vector<StartRecord> starts;
-  for (NamedStart& named : Named(path_)) {
+  auto all = Named(path_);
+  if (!all) return all.error();
+  for (NamedStart& named : *all) {
     StartRecord start{.worker = named.name.worker, .serial = named.name.serial};
-    if (const auto text = ReadWhole(SpecPath(named.folder), kSpecBytes)) {
-      if (auto spec = DecodeWorkerSpec(*text)) start.spec = std::move(*spec);
+    const auto text = ReadUntrusted(SpecPath(named.folder), kMaxSpecBytes);
+    if (!text) return text.error();
+    if (*text) {
+      if (auto spec = DecodeWorkerSpec(**text)) start.spec = std::move(*spec);
     }
-    start.exit = ReadExit(named.folder);
-    start.verdict = ReadVerdict(named.folder);
+    const auto exit = ReadExit(named.folder);
+    if (!exit) return exit.error();
+    const auto verdict = ReadRecord(VerdictPath(named.folder), DecodeVerdict);
+    if (!verdict) return verdict.error();
+    start.exit = *exit;
+    start.verdict = *verdict;
     start.folder = std::move(named.folder);
     starts.push_back(std::move(start));
   }
   return starts;
 }
 
-bool JobFolder::AnyShim() const {
+Result<bool> JobFolder::AnyShim() const {
   const auto named = Named(path_);
-  return std::any_of(named.begin(), named.end(), [](const NamedStart& start) {
-    return !Exists(ExitPath(start.folder)) && LockHeld(start.folder);
-  });
+  if (!named) return named.error();
+  for (const NamedStart& start : *named) {
+    const auto exit = ReadExit(start.folder);
+    if (!exit) return exit.error();
+    const auto held = LockHeld(start.folder);
+    if (!held) return held.error();
+    if (!*exit && *held) return true;
+  }
+  return false;
+}
+
+Result<std::optional<JobIdentity>> JobFolder::Identity() const {
+  const auto text = ReadUntrusted(IdentityPath(), kMaxIdentityBytes);
+  if (!text) return text.error();
+  return *text ? DecodeIdentity(**text) : std::nullopt;
+}
+
+Result<bool> JobFolder::Claim(const JobIdentity& job) const {
+  const auto owner = Identity();
+  if (!owner) return owner.error();
+  if (*owner) return (*owner)->token == job.token;
+  const auto starts = Starts();
+  if (!starts) return starts.error();
+  for (const StartRecord& start : *starts) {
+    for (const EnvVar& variable : start.spec ? start.spec->env : std::vector<EnvVar>()) {
+      if (variable.name == "VODA_PROGRESS_TOKEN" && variable.value != job.token) return false;
+    }
+  }
+  Status written = MakeFolder(path_, 0700);
+  if (written) written = ReplaceFile(IdentityPath(), Encode(job), 0600, Durable::kNo);
+  // On a full disk, its starts still name the job.
+  if (!written && starts->empty()) return written.error();
+  return true;
+}
+
+Status JobFolder::NoteEnd(double now) const {
+  return ReplaceFile(EndPath(), fmt::format("{}\n", now), 0600, Durable::kNo);
+}
+
+Result<std::optional<double>> JobFolder::End() const {
+  const auto text = ReadUntrusted(EndPath(), kSmallBytes);
+  if (!text) return text.error();
+  if (!*text) return std::optional<double>();
+  double ended = 0;
+  std::from_chars((*text)->data(), (*text)->data() + (*text)->size(), ended);
+  return std::optional(ended);
 }
 
 Result<std::string> JobFolder::NewStart(const WorkerSpec& spec) const {
@@ -97,37 +189,38 @@ Result<std::string> JobFolder::NewStart(const WorkerSpec& spec) const {
   return folder;
 }
 
-Status JobFolder::Write(const StartRecord& start, const Verdict& verdict) const {
+Status JobFolder::Write(const StartRecord& start, const ExitVerdict& verdict) const {
   return ReplaceFile(VerdictPath(start.folder), Encode(verdict), 0600, Durable::kYes);
 }
 
-int JobFolder::Failures(const std::vector<StartRecord>& starts) const {
+Result<int> JobFolder::Tally() const {
   int failures = 0;
-  if (const auto text = ReadWhole(TallyPath(), kSmallBytes))
-    std::from_chars(text->data(), text->data() + text->size(), failures);
-  for (const StartRecord& start : starts) {
-    using Kind = Verdict::Kind;
-    if (start.verdict && (start.verdict->kind == Kind::kFailure || start.verdict->kind == Kind::kFatal))
-      failures = std::max(failures, start.verdict->number);
-  }
+  const auto text = ReadUntrusted(TallyPath(), kSmallBytes);
+  if (!text) return text.error();
+  if (*text) std::from_chars((*text)->data(), (*text)->data() + (*text)->size(), failures);
   return failures;
 }
 
-void JobFolder::Prune(int worker, int failures) const {
+std::vector<std::string> JobFolder::Spent(int worker, int failures) const {
   std::vector<std::string> judged;
-  for (NamedStart& named : Named(path_)) {
+  auto all = Named(path_);
+  if (!all) return {};  // the next start looks again
+  for (NamedStart& named : *all) {
     if (named.name.worker == worker && Exists(VerdictPath(named.folder)))
       judged.push_back(std::move(named.folder));
   }
-  if (judged.size() <= kStartsKept) return;
-  // First the count, for the verdicts that go.
-  if (!ReplaceFile(TallyPath(), fmt::format("{}\n", failures), 0600, Durable::kYes)) return;
-  for (std::size_t i = 0; i + kStartsKept < judged.size(); ++i) RemoveTree(judged[i]);
+  if (judged.size() <= kStartsKept) return {};
+  // The count is written before the verdicts are removed.
+  if (!ReplaceFile(TallyPath(), fmt::format("{}\n", failures), 0600, Durable::kYes)) return {};
+  judged.resize(judged.size() - kStartsKept);
+  return judged;
 }
 
 std::vector<std::string> JobFolder::LogFiles(int worker) const {
   std::vector<std::string> files;
-  for (const NamedStart& named : Named(path_)) {
+  const auto all = Named(path_);
+  if (!all) return files;
+  for (const NamedStart& named : *all) {
     if (named.name.worker != worker) continue;
     for (std::string& piece : LogPieces(named.folder)) files.push_back(std::move(piece));
   }

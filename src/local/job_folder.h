@@ -1,4 +1,5 @@
-// JobFolder: DATA/jobs/ID, with a folder for every start of a worker (records.h) and the job's own files.
+// JobFolder: DATA/jobs/ID, with a folder for every start of a worker (start_files.h) and the job's own files.
+// It belongs to one job for ever, which the file `job` names (job_identity.h).
 #pragma once
 
 #include <cstdint>
@@ -6,54 +7,76 @@
 #include <string>
 #include <vector>
 
+#include "base/fd.h"
 #include "base/result.h"
-#include "local/records.h"
+#include "local/job_identity.h"
+#include "local/start_files.h"
 
 namespace voda::local {
 
-// One start of a worker as its files tell it.
+// One start of a worker, as its files describe it.
 struct StartRecord {
   int worker = 0;
   int serial = 0;
   std::string folder;
-  std::optional<WorkerSpec> spec;  // nothing: it was never completed
+  std::optional<WorkerSpec> spec;  // absent if it was never completely written
   std::optional<ExitRecord> exit;
-  std::optional<Verdict> verdict;
+  std::optional<ExitVerdict> verdict;
 };
 
-// Of one start, below the job's folder.
+// Only one Voda may use a folder of jobs: two would start everything twice.
+Result<Fd> LockJobs(const std::string& jobs);
+// The ids of all jobs with a folder below `jobs`, in ascending order.
+Result<std::vector<std::int64_t>> JobIds(const std::string& jobs);
+
 std::string StartPath(const std::string& job_path, int worker, int serial);
 
 class JobFolder {
  public:
-  static constexpr int kStartsKept = 10;  // of a worker, of those that are judged
+  static constexpr int kStartsKept = 10;  // how many starts with a verdict are kept for each worker
 
   explicit JobFolder(std::string path) : path_(std::move(path)) {}
   const std::string& path() const { return path_; }
 
-  // All starts, by serial.
-  std::vector<StartRecord> Starts() const;
-  // Whether a shim of any start is there.
-  bool AnyShim() const;
-  // The folder of a new start, with its spec; the spec's serial is its name.
+  // Makes this the folder of a job, if it is nobody's; returns false if it is another job's. A folder without
+  // a name in it is that of the job whose workers were started there.
+  Result<bool> Claim(const JobIdentity& job) const;
+  // Nothing if the folder does not say.
+  Result<std::optional<JobIdentity>> Identity() const;
+  // Notes that the job has ended for Voda, which will not run it again.
+  Status NoteEnd(double now) const;
+  // When that was, if it was.
+  Result<std::optional<double>> End() const;
+
+  // All starts, by serial. An error if any of their files cannot be read now: what it holds may be the end
+  // of a worker.
+  Result<std::vector<StartRecord>> Starts() const;
+  Result<bool> AnyShim() const;
+  // Makes the folder of a new start, named after the serial of the spec, and writes the spec.
   Result<std::string> NewStart(const WorkerSpec& spec) const;
-  Status Write(const StartRecord& start, const Verdict& verdict) const;
+  Status Write(const StartRecord& start, const ExitVerdict& verdict) const;
 
-  // Failures counted so far. The verdicts know; the file is for those whose folders are gone.
-  int Failures(const std::vector<StartRecord>& starts) const;
-  // Removes the oldest judged starts of a worker. `failures` is what was counted so far.
-  void Prune(int worker, int failures) const;
+  // The failures counted so far when folders of starts were last removed; the verdicts of later ones count
+  // on.
+  Result<int> Tally() const;
+  // The folders of the oldest starts of a worker that have a verdict and may be removed. `failures` is the
+  // count so far.
+  std::vector<std::string> Spent(int worker, int failures) const;
 
-  // Log files of a worker, oldest first.
+  // Log files of a worker, oldest first; none if the folder cannot be listed now.
   std::vector<std::string> LogFiles(int worker) const;
 
  private:
   std::string TallyPath() const { return path_ + "/failures"; }
+  std::string IdentityPath() const { return path_ + "/job"; }
+  std::string EndPath() const { return path_ + "/ended"; }
 
   std::string path_;
 };
 
-// Reads how a start ended, or nothing while that is not recorded.
-std::optional<ExitRecord> ReadExit(const std::string& folder);
+// Reads how a start ended; nothing while that is not recorded.
+Result<std::optional<ExitRecord>> ReadExit(const std::string& folder);
+// Reads what the shim of a start wrote into its lock; nothing if there is no lock.
+Result<std::optional<LockRecord>> ReadLock(const std::string& folder);
 
 }  // namespace voda::local

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
 #include <utility>
 
 #include "base/log.h"
@@ -13,49 +12,117 @@ namespace voda::local {
 
 namespace {
 
-// After so long the scheduler may have given an order up, and its outcome says nothing to it.
+// After this long the scheduler may have given an order up and ignore its outcome.
 constexpr double kLongOrder = 20;
+// How long to wait before files that could not be read are read again.
+constexpr double kReadAgain = 0.5;
+
+double RanSince(double began) {
+  return began > 0 ? std::max(0.0, UptimeNow() - began) : 0;
+}
 
 }  // namespace
 
-std::unique_ptr<JobRunner> JobRunner::Make(Machine& machine, ClusterJob job) {
-  return job.spec.kind == JobKind::kMpiJob ? MakeMpiRunner(machine, std::move(job))
-                                           : MakePyTorchRunner(machine, std::move(job));
+std::unique_ptr<JobRunner> JobRunner::Make(Machine& machine, AcceptedJob job) {
+  return job.spec->kind == JobKind::kMpiJob ? MakeMpiRunner(machine, std::move(job))
+                                            : MakePyTorchRunner(machine, std::move(job));
 }
 
-JobRunner::JobRunner(Machine& machine, ClusterJob job)
+JobRunner::JobRunner(Machine& machine, AcceptedJob job)
     : machine_(machine),
       job_(std::move(job)),
-      workers_(JobFolder(JobPath(machine.config(), job_.id)), machine.config().shim, machine.watch()) {}
+      workers_(JobFolder(JobPath(machine.config(), job_.id)), machine.config().shim,
+               machine.config().shim_seconds, machine.watch()) {}
 
 std::vector<std::string> JobRunner::Adopt() {
-  found_ = workers_.Adopt();
+  if (const Status adopted = TryAdopt(); !adopted) {
+    unread_ = adopted.error().message;
+    adopt_at_ = UptimeNow() + kReadAgain;
+    Log(LogLevel::kError, "a job is not taken over yet", {{"job", job_.name}, {"error", unread_}});
+  }
+  return believed_;
+}
+
+Status JobRunner::Claim() {
+  const auto ours = workers_.folder().Claim({.id = job_.id,
+                                             .name = job_.name,
+                                             .gpu_type = job_.gpu_type,
+                                             .token = job_.token,
+                                             .accepted = WallNow(),
+                                             .document = job_.spec->document});
+  if (!ours) return ours.error();
+  foreign_ = !*ours;
+  if (foreign_)
+    return Error{fmt::format("the folder {} belongs to another job; move it away", workers_.folder().path())};
+  ours_ = true;
+  return Ok{};
+}
+
+void JobRunner::NoteEnd() const {
+  if (!ours_) return;
+  if (const Status noted = workers_.folder().NoteEnd(WallNow()); !noted)
+    Log(LogLevel::kWarn, "end not noted", {{"job", job_.name}, {"error", noted.error().message}});
+}
+
+Status JobRunner::TryAdopt() {
+  // One that nobody knows is only stopped.
+  if (!job_.token.empty()) {
+    if (Status claimed = Claim(); !claimed) return claimed;
+  }
+  if (Status recalled = Recall(); !recalled) return recalled;
+  const auto tally = workers_.folder().Tally();
+  if (!tally) return tally.error();
+  auto found = workers_.Adopt();
+  if (!found) return found.error();
+  found_ = std::move(*found);
+  failures_ = *tally;
   for (const StartRecord& start : found_) {
+    using Kind = ExitVerdict::Kind;
     if (start.spec) Note(start);
-    if (start.verdict && start.verdict->kind == Verdict::Kind::kDisturbed)
-      disturbed_row_ = start.verdict->number;
+    if (!start.verdict) continue;
+    const auto [kind, number] = *start.verdict;
+    if (kind == Kind::kDisturbed) disturbed_row_ = number;
+    if (kind == Kind::kFailure || kind == Kind::kFatal) failures_ = std::max(failures_, number);
   }
   for (const auto& [number, worker] : workers_.live()) {
     if (worker.start.spec) Note(worker.start);
   }
-  failures_ = workers_.folder().Failures(found_);
   machine_.SetFailures(job_.name, failures_);
   OnAdopted();
   believed_ = Actual();
-  return believed_;
+  return Ok{};
 }
 
-void JobRunner::Execute(Order order) {
+void JobRunner::AdoptLate(double now) {
+  for (const OrderInHand& order : std::exchange(queue_, {}))
+    machine_.Post(order.gpu_type, ActionFailed{order.id, unread_});
+  if (forgotten() && foreign_) return unread_.clear();  // nothing of the job is there
+  if (now < adopt_at_) return;
+  adopt_at_ = now + kReadAgain;
+  if (!TryAdopt()) return;
+  unread_.clear();
+  Log(LogLevel::kInfo, "a job is taken over after all", {{"job", job_.name}});
+  // The scheduler was told that nothing runs.
+  if (!believed_.empty() && !forgotten()) machine_.Post(job_.gpu_type, WorkersObserved{job_.name, believed_});
+}
+
+void JobRunner::Execute(OrderInHand order) {
   queue_.push_back(std::move(order));
 }
 
 void JobRunner::Forget() {
   phase_ = Phase::kForgotten;
+  workers_.DisregardRecords();
 }
 
 void JobRunner::Advance(double now) {
+  if (!unread_.empty()) AdoptLate(now);
+  if (!unread_.empty()) return;
   if (!found_.empty()) LookAtFound(now);
-  for (StartRecord& start : workers_.Reap(now)) TakeEnd(std::move(start), now);
+  WorkerProcesses::Changes changes = workers_.Look(now);
+  for (const int number : changes.started) TakeStart(*workers_.Find(number));
+  for (const WorkerProcesses::FailedStart& failed : changes.failed) TakeFailedStart(failed);
+  for (StartRecord& start : changes.ended) TakeEnd(std::move(start), now);
   if (running() && Consider(now)) {
     Work(now);
     if (running() && !order_) Tell();
@@ -64,6 +131,7 @@ void JobRunner::Advance(double now) {
 }
 
 double JobRunner::Next(double now) const {
+  if (!unread_.empty()) return adopt_at_;
   double next = workers_.Next(now);
   const auto consider = [&](double at) {
     if (at > now) next = std::min(next, at);
@@ -72,32 +140,33 @@ double JobRunner::Next(double now) const {
   if (!running()) return next;
   if (order_) {
     for (const auto& [number, worker] : workers_.live()) {
-      if (order_->started.contains(worker.start.serial))
-        consider(worker.start.spec->started + config().settle_seconds);
+      if (order_->started.contains(worker.start.serial) && !worker.starting())
+        consider(worker.began + config().trial_seconds);
     }
   }
   return std::min(next, NextOfKind(now));
 }
 
 bool JobRunner::quiet() const {
-  if (!idle() || order_ || !queue_.empty() || !found_.empty()) return false;
-  return !running() || NextOfKind(0) == std::numeric_limits<double>::infinity();
+  if (!unread_.empty() || !idle() || order_ || !queue_.empty() || !found_.empty()) return false;
+  return !running() || NextOfKind(0) == kForever;
 }
 
-// What ended before this run, or while nobody looked. A verdict that ends the job is said again: the run
-// before this one may not have got so far.
+// Handles the ends from before this run or from while Voda was away. A verdict that ended the job is
+// reported again, because the previous run may not have come that far.
 void JobRunner::LookAtFound(double now) {
   looking_back_ = true;
   for (StartRecord& start : std::exchange(found_, {})) {
     if (!running()) break;
     if (!start.spec || start.spec->incarnation != workers_.last_incarnation()) {
-      if (!start.verdict) Close(start, {Verdict::Kind::kLost, 0});
+      if (!start.verdict) Close(start, {ExitVerdict::Kind::kLost, 0});
     } else if (!start.verdict) {
       TakeEnd(std::move(start), now);
-    } else if (start.verdict->kind == Verdict::Kind::kCompleted) {
+    } else if (start.verdict->kind == ExitVerdict::Kind::kCompleted) {
       Complete(now);
-    } else if (start.verdict->kind == Verdict::Kind::kFatal) {
-      Fail(Message(start, fmt::format("failure {}", start.verdict->number)));
+    } else if (start.verdict->kind == ExitVerdict::Kind::kFatal) {
+      Fail(Message(start, fmt::format("failure {}", start.verdict->number)),
+           start.exit.value_or(ExitRecord{}));
     }
   }
   looking_back_ = false;
@@ -106,9 +175,9 @@ void JobRunner::LookAtFound(double now) {
 void JobRunner::TakeEnd(StartRecord start, double now) {
   Note(start);
   if (start.exit->asked) {
-    Close(start, {Verdict::Kind::kStopped, 0});
+    Close(start, {ExitVerdict::Kind::kStopped, 0});
   } else if (!running()) {
-    Close(start, {Verdict::Kind::kEarly, 0});
+    Close(start, {ExitVerdict::Kind::kEarly, 0});
   } else {
     OnEnd(std::move(start), now);
   }
@@ -124,13 +193,13 @@ void JobRunner::Note(const StartRecord& start) {
     deed.ended = ended;
     return;
   }
-  constexpr std::size_t kDeedsKept = 1000;  // those of long ago disturb nobody
+  constexpr std::size_t kDeedsKept = 1000;  // older deeds disturb nobody
   if (deeds_.size() >= 2 * kDeedsKept) deeds_.erase(deeds_.begin(), deeds_.begin() + kDeedsKept);
   deeds_.push_back({start.worker, start.serial, start.spec->purpose, start.spec->started, ended});
 }
 
-// A change by Voda, or the end of another worker, shortly before: torchrun and Horovod workers may die of
-// either. A worker that was only repaired has no such excuse.
+// Whether Voda changed the group, or another worker ended, shortly before: torchrun and Horovod workers may
+// die of either. The repair of a worker is no such change.
 bool JobRunner::Disturbed(const StartRecord& start) const {
   const double end = start.exit->ended;
   const auto recent = [&](double at) {
@@ -159,43 +228,45 @@ std::string JobRunner::Message(const StartRecord& start, const std::string& rule
   return message;
 }
 
-Status JobRunner::Start(const Seat& seat, const std::string& purpose) {
+Status JobRunner::Start(WorkerSpec start, const Told& told) {
+  if (Status claimed = Claim(); !claimed) return claimed;
   const std::string path = workers_.folder().path();
   for (const std::string& folder : {WorkPath(path), MetricsPath(path)}) {
     if (const Status made = MakeFolder(folder, 0700); !made) return made.error();
   }
-  Command command = WorkerCommand(config(), job_, seat);
-  if (command.argv.empty()) return Error{"the container has no command"};
-  WorkerSpec spec;
-  spec.job = job_.id;
-  spec.worker = seat.worker;
-  spec.incarnation = seat.incarnation;
-  spec.port = seat.port;
-  spec.node = seat.node;
-  spec.devices = seat.devices;
-  spec.purpose = purpose;
-  spec.grace_seconds = job_.spec.grace_seconds;
-  spec.memory_bytes = seat.memory_bytes;
-  spec.log_bytes = config().log_bytes;
-  spec.working_dir = std::move(command.working_dir);
-  spec.argv = std::move(command.argv);
-  spec.env = std::move(command.env);
-  const auto worker = workers_.Start(std::move(spec));
+  start.job = job_.id;
+  start.serial = workers_.next_serial();
+  start.grace_seconds = job_.spec->grace_seconds;
+  start.log_bytes = config().log_bytes;
+  SetCommand(config(), job_, told, start);
+  if (start.argv.empty()) return Error{"the container has no command"};
+  const auto worker = workers_.Start(std::move(start));
   if (!worker) return worker.error();
-  Note((*worker)->start);
-  lost_.erase(seat.worker);
   if (order_) order_->started.insert((*worker)->start.serial);
-  Log(LogLevel::kInfo, "worker started",
-      {{"job", job_.name},
-       {"worker", seat.worker},
-       {"node", seat.node},
-       {"pid", (*worker)->shim.pid},
-       {"purpose", purpose}});
-  workers_.folder().Prune(seat.worker, failures_);
   return Ok{};
 }
 
-void JobRunner::Close(const StartRecord& start, const Verdict& verdict) {
+void JobRunner::TakeStart(const Worker& worker) {
+  const int number = worker.start.worker;
+  Note(worker.start);
+  if (order_ && order_->ran_since == 0 && order_->started.contains(worker.start.serial))
+    order_->ran_since = worker.start.spec->started;
+  lost_.erase(number);
+  Log(LogLevel::kInfo, "worker started",
+      {{"job", job_.name},
+       {"worker", number},
+       {"node", worker.start.spec->node},
+       {"pid", worker.shim.pid},
+       {"purpose", worker.start.spec->purpose}});
+  for (const std::string& folder : workers_.folder().Spent(number, failures_)) machine_.Erase(folder);
+}
+
+void JobRunner::TakeFailedStart(const WorkerProcesses::FailedStart& failed) {
+  if (order_ && order_->started.contains(failed.serial) && order_->failed.empty())
+    order_->failed = failed.message;
+}
+
+void JobRunner::Close(const StartRecord& start, const ExitVerdict& verdict) {
   if (const Status written = workers_.folder().Write(start, verdict); !written)
     Log(LogLevel::kWarn, "verdict not written", {{"job", job_.name}, {"error", written.error().message}});
   std::string name = Encode(verdict);
@@ -207,24 +278,24 @@ void JobRunner::Close(const StartRecord& start, const Verdict& verdict) {
        {"verdict", name}});
 }
 
-Judgement JobRunner::JudgeEnd(const StartRecord& start, bool disturbed, double now) const {
+ExitJudgement JobRunner::JudgeEnd(const StartRecord& start, bool disturbed, double now) const {
   const EndFacts facts{.exit = *start.exit,
                        .ran = std::min(start.exit->ended, now) - start.spec->started,
                        .disturbed = disturbed || Disturbed(start),
                        .failures = failures_,
                        .disturbed_row = disturbed_row_};
-  return Judge(job_.spec, facts, config().disturbed_seconds);
+  return JudgeExit(*job_.spec, facts, config().disturbed_seconds);
 }
 
-bool JobRunner::Judged(const StartRecord& start, double now) {
-  const Judgement judgement = JudgeEnd(start, false, now);
+bool JobRunner::CountEnd(const StartRecord& start, double now) {
+  const ExitJudgement judgement = JudgeEnd(start, false, now);
   Close(start, judgement.verdict);
   repair_ = Message(start, judgement.rule);
-  return Count(judgement, repair_);
+  return Count(judgement, repair_, *start.exit);
 }
 
-bool JobRunner::Count(const Judgement& judgement, const std::string& message) {
-  using Kind = Verdict::Kind;
+bool JobRunner::Count(const ExitJudgement& judgement, const std::string& message, const ExitRecord& exit) {
+  using Kind = ExitVerdict::Kind;
   if (judgement.verdict.kind == Kind::kDisturbed) {
     disturbed_row_ = judgement.verdict.number;
     return true;
@@ -237,7 +308,7 @@ bool JobRunner::Count(const Judgement& judgement, const std::string& message) {
                    .message = message,
                    .failures = failures_});
   if (judgement.verdict.kind != Kind::kFatal) return true;
-  Fail(message);
+  Fail(message, exit);
   return false;
 }
 
@@ -255,16 +326,18 @@ double JobRunner::LastChange() const {
 
 void JobRunner::Complete(double now) {
   phase_ = Phase::kCompleting;
-  stop_at_ = now + job_.spec.grace_seconds;
+  stop_at_ = now + job_.spec->grace_seconds;
 }
 
-void JobRunner::Fail(std::string message) {
+void JobRunner::Fail(std::string message, const ExitRecord& exit) {
   phase_ = Phase::kFailing;
+  exit_code_ = exit.status();
   message_ = std::move(message);
 }
 
-// The scheduler hears of the end when the GPUs are free.
+// The scheduler learns of the end when the GPUs are free.
 void JobRunner::AdvanceEnding(double now) {
+  if (order_) ran_since_ = order_->ran_since;
   order_.reset();
   queue_.clear();
   if (phase_ == Phase::kEnded) return;
@@ -272,9 +345,9 @@ void JobRunner::AdvanceEnding(double now) {
   if (!workers_.live().empty()) return;
   if (phase_ == Phase::kForgotten) return;
   if (phase_ == Phase::kCompleting) {
-    machine_.Post(job_.gpu_type, JobCompleted{job_.name});
+    machine_.Post(job_.gpu_type, JobCompleted{job_.name, RanSince(ran_since_)});
   } else {
-    machine_.Post(job_.gpu_type, JobFailed{job_.name, message_});
+    machine_.Post(job_.gpu_type, JobFailed{job_.name, message_, RanSince(ran_since_), exit_code_});
   }
   phase_ = Phase::kEnded;
 }
@@ -292,7 +365,7 @@ void JobRunner::Work(double now) {
 }
 
 bool JobRunner::Done(double now) {
-  const Order order = std::move(*order_);
+  const OrderInHand order = std::move(*order_);
   order_.reset();
   machine_.Post(order.gpu_type, ActionDone{order.id});
   believed_ = order.seats;
@@ -311,16 +384,16 @@ bool JobRunner::Done(double now) {
 }
 
 bool JobRunner::Failed(std::string reason) {
-  const Order order = std::move(*order_);
+  const OrderInHand order = std::move(*order_);
   order_.reset();
-  machine_.Post(order.gpu_type, ActionFailed{order.id, std::move(reason)});
+  machine_.Post(order.gpu_type, ActionFailed{order.id, std::move(reason), RanSince(order.ran_since)});
   return true;
 }
 
-bool JobRunner::Settled(double now) const {
+bool JobRunner::TrialOver(double now) const {
   for (const auto& [number, worker] : workers_.live()) {
     if (order_->started.contains(worker.start.serial) &&
-        now < worker.start.spec->started + config().settle_seconds)
+        (worker.starting() || now < worker.began + config().trial_seconds))
       return false;
   }
   return true;

@@ -1,148 +1,168 @@
-// JobRunner: carries out what the scheduler orders for one job, one order after the other, and says what
-// became of its processes. What is common to both kinds of jobs is here; PyTorchRunner and MpiRunner know
-// what an order means for theirs.
+// JobRunner: carries out the orders for one job, one after the other, and reports what became of its
+// processes. Both kinds of jobs share this part; PyTorchRunner and MpiRunner know what an order means for
+// theirs.
 //
-// It is level-triggered: Advance looks at what runs and does the next thing that is missing, so an order that
-// was carried out in part, or twice, leads to the same end. Nothing it needs after a restart is only in
-// memory.
+// It is level-triggered: Advance looks at what runs and does the next thing that is missing, so an order
+// that was carried out in part, or twice, leads to the same end. Everything it needs after a restart is on
+// the disk.
 #pragma once
 
+#include <limits>
 #include <memory>
 #include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "cluster/order.h"
 #include "local/environment.h"
-#include "local/judge.h"
+#include "local/exit_judge.h"
 #include "local/machine.h"
-#include "model/action.h"
 
 namespace voda::local {
 
-// An action with names instead of indices, and how far it got.
-struct Order {
-  ActionId id = 0;
-  ActionKind kind = ActionKind::kHalt;
-  std::string gpu_type;            // of the scheduler that asked
-  std::vector<std::string> seats;  // the node of each worker once it is done; "": that worker is down
-  std::vector<std::string> nodes;  // all nodes of that scheduler
+// An order, and how far it got.
+struct OrderInHand : Order {
+  std::vector<std::string> nodes;  // all nodes of the scheduler that gave it
 
   double begun = 0;
-  std::set<int> started;  // serials
-  std::string failed;     // why; what it started is being stopped
-  bool whole = false;     // the job is started anew: workers with a serial below `first_new` go first
+  std::set<int> started;  // the serials of the starts that it began
+  double ran_since = 0;   // when the first of them began to run; 0: none has
+  std::string failed;     // why it failed; its starts are being stopped
+  bool whole = false;     // the job is started anew: workers with a serial below `first_new` stop first
   int first_new = 0;
-  double trim_at = 0;  // of a shrink of an MPIJob: when processes above the new size are made to go
+  double trim_at = 0;  // when a shrink of an MPIJob ends processes above the new size
   bool trimmed = false;
 };
 
 class JobRunner {
  public:
-  static std::unique_ptr<JobRunner> Make(Machine& machine, ClusterJob job);
-  JobRunner(Machine& machine, ClusterJob job);
+  static std::unique_ptr<JobRunner> Make(Machine& machine, AcceptedJob job);
+  JobRunner(Machine& machine, AcceptedJob job);
   virtual ~JobRunner() = default;
 
-  // Takes over what runs of the job: the node of each worker, as LocalCluster::AddJob returns it. What ended
-  // meanwhile is looked at by the first Advance.
+  // Takes over the running workers and returns the node of each, for LocalCluster::AddJob. The first
+  // Advance handles the workers that ended meanwhile. What cannot be read yet is taken over by a later
+  // Advance; until then orders fail, and nothing is said of the job's workers.
   std::vector<std::string> Adopt();
-  void Execute(Order order);
-  // Stops what runs and says no more.
+  // Makes the job's folder its own; an error if it is another job's.
+  Status Claim();
+  // Writes into the folder that the job has ended for the service.
+  void NoteEnd() const;
+  void Execute(OrderInHand order);
+  // Stops all workers and reports nothing more.
   void Forget();
 
   // Does what can be done now.
   void Advance(double now);
-  // When, later than now, Advance has something to do even if no process ends.
+  // The next time after now at which Advance has something to do even if no process ends.
   double Next(double now) const;
 
-  const ClusterJob& job() const { return job_; }
+  const AcceptedJob& job() const { return job_; }
+  bool adopted() const { return unread_.empty(); }
   bool forgotten() const { return phase_ == Phase::kForgotten; }
   bool idle() const { return workers_.live().empty(); }
-  // Nothing to do before the next Execute or Forget.
+  // Whether there is nothing to do before the next Execute or Forget.
   bool quiet() const;
-  // The job as it is described now; what runs goes on as it was started.
-  void Change(ClusterJob job) { job_ = std::move(job); }
+  // Replaces the description of the job; running workers go on as they were started.
+  void Change(AcceptedJob job) { job_ = std::move(job); }
   std::vector<std::string> Seats() const { return Actual(); }
-  const Workers& workers() const { return workers_; }
+  const WorkerProcesses& workers() const { return workers_; }
   virtual std::vector<int> HeldDevices(const std::string& node) const = 0;
 
  protected:
+  static constexpr double kForever = std::numeric_limits<double>::infinity();
+
   // The node of each worker that runs now.
   virtual std::vector<std::string> Actual() const = 0;
-  // Before the first Advance, once the workers are adopted.
+  // Reads what an adoption needs beside the workers' files; called before them.
+  virtual Status Recall() { return Ok{}; }
+  // Called before the first Advance, once the workers are adopted.
   virtual void OnAdopted() {}
-  // An end that was not asked for.
+  // Handles the end of a worker that was not asked to stop.
   virtual void OnEnd(StartRecord start, double now) = 0;
-  // Before orders are looked at; false: they have to wait.
+  // Called before orders are handled; returns false if they must wait.
   virtual bool Consider(double now) = 0;
-  // One look at the order in hand; true: it is over.
+  // Does what can be done now for the current order; returns true when the order is over.
   virtual bool Step(double now) = 0;
   virtual double NextOfKind(double now) const = 0;
   virtual std::string Title(int worker) const = 0;
 
-  Status Start(const Seat& seat, const std::string& purpose);
-  void Close(const StartRecord& start, const Verdict& verdict);
-  // Counts a failure, or not. False: it was one too many, the job is failing.
-  bool Judged(const StartRecord& start, double now);
-  Judgement JudgeEnd(const StartRecord& start, bool disturbed, double now) const;
-  bool Count(const Judgement& judgement, const std::string& message);
-  // When a worker was last started or ended, or the group changed otherwise.
+  // Begins the start of a worker for the current order: its number, node, devices, incarnation, port, memory
+  // and purpose are given. If the start fails later, the order fails.
+  Status Start(WorkerSpec start, const Told& told);
+  void Close(const StartRecord& start, const ExitVerdict& verdict);
+  // Judges the end of a worker and counts it if it is a failure. Returns false if the job fails of it.
+  bool CountEnd(const StartRecord& start, double now);
+  ExitJudgement JudgeEnd(const StartRecord& start, bool disturbed, double now) const;
+  bool Count(const ExitJudgement& judgement, const std::string& message, const ExitRecord& exit);
+  // When a worker was last started or ended, or the group changed in another way.
   double LastChange() const;
-  double LastEnd() const;  // 0: none has
+  double LastEnd() const;  // 0 if none has ended
   void Complete(double now);
   std::string Message(const StartRecord& start, const std::string& rule) const;
-  // Outcomes of the order in hand; true for Step to return.
+  // These report the outcome of the current order, and return true so that Step can return it.
   bool Done(double now);
   bool Failed(std::string reason);
-  // Whether those that the order started have run for long enough.
-  bool Settled(double now) const;
+  // Whether the workers that the order started have been running for long enough.
+  bool TrialOver(double now) const;
 
   bool running() const { return phase_ == Phase::kRunning; }
   const LocalConfig& config() const { return machine_.config(); }
 
   Machine& machine_;
-  ClusterJob job_;
-  Workers workers_;
-  std::optional<Order> order_;
-  std::vector<std::string> believed_;  // what the scheduler takes the job to hold
-  double changed_at_ = 0;              // a change that no start or stop tells of
-  bool looking_back_ = false;          // at ends that the scheduler was told of by Adopt
-  std::vector<StartRecord> found_;     // ended before this run, not yet looked at
-  std::set<int> lost_;                 // workers whose next start is not the scheduler's wish but a repair
+  AcceptedJob job_;
+  WorkerProcesses workers_;
+  std::optional<OrderInHand> order_;
+  std::vector<std::string> believed_;  // the seats that the scheduler believes the job to hold
+  double changed_at_ = 0;              // when the group changed without a start or stop
+  bool looking_back_ = false;          // while handling ends that Adopt told the scheduler of
+  std::vector<StartRecord> found_;     // starts that ended before this run and are not handled yet
+  std::set<int> lost_;                 // workers whose next start repairs a loss and was not ordered
 
  private:
   enum class Phase { kRunning, kCompleting, kFailing, kEnded, kForgotten };
 
-  // Starts and ends of the latest incarnation: what a failure may be the effect of.
+  // A start of the latest incarnation and its end, which may have caused a failure.
   struct Deed {
     int worker;
     int serial;
     std::string purpose;
     double started;
-    double ended;  // 0: not yet
+    double ended;  // 0 if not yet
   };
 
+  Status TryAdopt();
+  void AdoptLate(double now);
   void LookAtFound(double now);
+  void TakeStart(const Worker& worker);
+  void TakeFailedStart(const WorkerProcesses::FailedStart& failed);
   void TakeEnd(StartRecord start, double now);
   void Note(const StartRecord& start);
   bool Disturbed(const StartRecord& start) const;
-  void Fail(std::string message);
+  void Fail(std::string message, const ExitRecord& exit);
   void AdvanceEnding(double now);
   void Work(double now);
   void Tell();
 
   Phase phase_ = Phase::kRunning;
-  std::vector<Order> queue_;
+  bool ours_ = false;     // whether the folder is known to be the job's
+  bool foreign_ = false;  // or another job's
+  std::string unread_;    // why nothing could be adopted yet
+  double adopt_at_ = 0;   // when that is tried again
+  std::vector<OrderInHand> queue_;
   std::vector<Deed> deeds_;
   int deeds_incarnation_ = 0;
   int failures_ = 0;
   int disturbed_row_ = 0;
   double stop_at_ = 0;
+  double ran_since_ = 0;  // of the order in hand when the job ended (OrderInHand)
   std::string message_;
+  int exit_code_ = 0;
   std::string repair_;  // why workers are started again
 };
 
-std::unique_ptr<JobRunner> MakePyTorchRunner(Machine& machine, ClusterJob job);
-std::unique_ptr<JobRunner> MakeMpiRunner(Machine& machine, ClusterJob job);
+std::unique_ptr<JobRunner> MakePyTorchRunner(Machine& machine, AcceptedJob job);
+std::unique_ptr<JobRunner> MakeMpiRunner(Machine& machine, AcceptedJob job);
 
 }  // namespace voda::local

@@ -1,10 +1,8 @@
 #include "local/local_cluster.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <netinet/in.h>
 #include <signal.h>
-#include <sys/file.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
@@ -12,9 +10,9 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
-#include <charconv>
 #include <climits>
 #include <cstdlib>
+#include <cstring>
 #include <deque>
 #include <future>
 #include <limits>
@@ -26,6 +24,7 @@
 
 #include "base/log.h"
 #include "local/environment.h"
+#include "local/eraser.h"
 #include "local/files.h"
 #include "local/job_runner.h"
 #include "local/proc.h"
@@ -35,20 +34,17 @@ namespace voda {
 
 namespace {
 
-using local::BootTime;
 using local::JobFolder;
 using local::JobPath;
 using local::JobRunner;
-using local::Order;
-using local::Process;
+using local::OrderInHand;
 
-// Below the ports that the kernel hands to outgoing connections, so that none of those takes a port between
-// our look at it and the worker's bind.
+// Below the ports that the kernel gives to outgoing connections, so that none of those takes a port between
+// our check and the worker's bind.
 constexpr int kFirstPort = 20000;
 constexpr int kPorts = 12000;
 
-constexpr double kLockSeconds = 2;   // for the lock of a Voda that was killed just now
-constexpr double kStraySeconds = 5;  // for processes that were killed to be gone
+constexpr double kStraySeconds = 5;  // how long to wait for the end of killed processes
 
 void Pause() {
   const timespec pause{0, 10'000'000};
@@ -58,23 +54,10 @@ void Pause() {
 Result<std::string> AbsoluteFolder(const std::string& path) {
   if (const Status made = local::MakeFolder(path, 0700); !made) return made.error();
   char* const resolved = ::realpath(path.c_str(), nullptr);
-  if (resolved == nullptr) return local::SystemError(fmt::format("resolve {}", path), errno);
+  if (resolved == nullptr) return SystemError(fmt::format("resolve {}", path), errno);
   std::string absolute = resolved;
   std::free(resolved);  // NOLINT: realpath's
   return absolute;
-}
-
-// One Voda to a folder: two would start everything twice.
-Result<Fd> LockFolder(const std::string& folder) {
-  const std::string path = folder + "/.lock";
-  Fd lock(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
-  if (!lock.ok()) return local::SystemError(fmt::format("open {}", path), errno);
-  const double give_up = BootTime() + kLockSeconds;
-  while (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
-    if (BootTime() > give_up) return Error{fmt::format("another Voda uses {}; stop it first", folder)};
-    Pause();
-  }
-  return lock;
 }
 
 bool PortIsFree(int port) {
@@ -87,20 +70,16 @@ bool PortIsFree(int port) {
          ::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
 }
 
-std::optional<std::int64_t> ParseId(std::string_view name) {
-  std::int64_t id = 0;
-  const auto [end, code] = std::from_chars(name.data(), name.data() + name.size(), id);
-  if (code != std::errc() || end != name.data() + name.size()) return std::nullopt;
-  return id;
-}
-
 class LocalClusterImpl final : public LocalCluster, private local::Machine {
  public:
-  LocalClusterImpl(LocalConfig config, Callbacks callbacks, Fd lock, std::unique_ptr<local::Watcher> watcher)
+  LocalClusterImpl(LocalConfig config, ClusterSink& sink, Fd lock, std::vector<std::int64_t> found,
+                   std::unique_ptr<local::Watcher> watcher)
       : config_(std::move(config)),
-        callbacks_(std::move(callbacks)),
+        sink_(sink),
         lock_(std::move(lock)),
-        watcher_(std::move(watcher)) {}
+        found_(std::move(found)),
+        watcher_(std::move(watcher)),
+        eraser_(config_.folder + "/.erased") {}
 
   ~LocalClusterImpl() override {
     stop_ = true;
@@ -117,7 +96,20 @@ class LocalClusterImpl final : public LocalCluster, private local::Machine {
     });
   }
 
-  std::vector<std::string> AddJob(const ClusterJob& job, bool known) override {
+  Result<int> GpusPerWorker(const JobSpec& spec, const std::string&) const override {
+    return spec.gpus_per_worker;
+  }
+
+  Status CanStart() const override {
+    if (::faccessat(AT_FDCWD, config_.folder.c_str(), W_OK | X_OK, AT_EACCESS) == 0) return Ok{};
+    return Error{
+        fmt::format("no job can be started: the folder '{}' cannot be written: {}; make it writable for the "
+                    "user that runs "
+                    "Voda",
+                    config_.folder, std::strerror(errno))};
+  }
+
+  std::vector<std::string> AddJob(const AcceptedJob& job, bool known) override {
     if (!thread_.joinable() || std::this_thread::get_id() == thread_.get_id()) return Add(job, known);
     if (!known) {
       Enqueue([this, job] { Add(job, false); });
@@ -132,6 +124,7 @@ class LocalClusterImpl final : public LocalCluster, private local::Machine {
     Enqueue([this, name] {
       const auto at = runners_.find(name);
       if (at == runners_.end()) return;
+      at->second->NoteEnd();
       at->second->Forget();
       active_.insert(name);
     });
@@ -153,6 +146,8 @@ class LocalClusterImpl final : public LocalCluster, private local::Machine {
     thread_ = std::thread([this] { Loop(); });
   }
 
+  const Pulse& pulse() const override { return pulse_; }
+
   Cluster& PortFor(const std::string& gpu_type) override {
     const std::lock_guard guard(mutex_);
     auto& port = ports_[gpu_type];
@@ -163,6 +158,10 @@ class LocalClusterImpl final : public LocalCluster, private local::Machine {
   std::vector<std::string> LogFiles(std::int64_t id, int worker) const override {
     return JobFolder(JobPath(config_, id)).LogFiles(worker);
   }
+
+  bool ReadLogs(const LogRequest&) override { return false; }  // there are files
+
+  std::int64_t LastId() const override { return found_.empty() ? 0 : found_.back(); }
 
   int Failures(const std::string& job) const override {
     const std::lock_guard guard(mutex_);
@@ -176,13 +175,10 @@ class LocalClusterImpl final : public LocalCluster, private local::Machine {
     Port(LocalClusterImpl& cluster, std::string gpu_type)
         : cluster_(cluster), gpu_type_(std::move(gpu_type)) {}
 
-    void Execute(const Action& action, const std::vector<Node>& nodes) override {
-      Order order{.id = action.id, .kind = action.kind, .gpu_type = gpu_type_};
-      for (const NodeIndex at : action.workers)
-        order.seats.push_back(at == kNoNode ? "" : nodes[static_cast<std::size_t>(at)].name);
+    void Execute(const Action& action, const PerNode<Node>& nodes) override {
+      OrderInHand order{MakeOrder(action, nodes, gpu_type_)};
       for (const Node& node : nodes) order.nodes.push_back(node.name);
-      cluster_.Enqueue(
-          [&cluster = cluster_, job = action.job, order = std::move(order)] { cluster.Carry(job, order); });
+      cluster_.Enqueue([&cluster = cluster_, order = std::move(order)] { cluster.Carry(order); });
     }
 
    private:
@@ -198,33 +194,39 @@ class LocalClusterImpl final : public LocalCluster, private local::Machine {
     watcher_->Wake();
   }
 
-  std::vector<std::string> Add(const ClusterJob& job, bool known) {
+  std::vector<std::string> Add(const AcceptedJob& job, bool known) {
     if (const auto at = runners_.find(job.name); at != runners_.end()) {
       at->second->Change(job);
       return at->second->Seats();
     }
     auto runner = JobRunner::Make(*this, job);
     std::vector<std::string> seats;
-    if (known) seats = runner->Adopt();
+    if (known) {
+      seats = runner->Adopt();
+    } else if (const Status claimed = runner->Claim(); !claimed) {
+      // Its first start tries again.
+      Log(LogLevel::kWarn, "folder not made", {{"job", job.name}, {"error", claimed.error().message}});
+    }
     runners_.emplace(job.name, std::move(runner));
     active_.insert(job.name);
     return seats;
   }
 
-  void Carry(const std::string& job, const Order& order) {
-    const auto at = runners_.find(job);
+  void Carry(const OrderInHand& order) {
+    const auto at = runners_.find(order.job);
     if (at == runners_.end() || at->second->forgotten()) {
-      Post(order.gpu_type, ActionFailed{order.id, fmt::format("there is no job {} on this machine", job)});
+      Post(order.gpu_type,
+           ActionFailed{order.id, fmt::format("there is no job {} on this machine", order.job)});
       return;
     }
     at->second->Execute(order);
-    active_.insert(job);
+    active_.insert(order.job);
   }
 
   void Loop() {
     while (!stop_) {
       RunCommands();
-      const double now = BootTime();
+      const double now = UptimeNow();
       double next = std::numeric_limits<double>::infinity();
       for (auto at = active_.begin(); at != active_.end();) {
         const auto runner = runners_.find(*at);
@@ -232,6 +234,7 @@ class LocalClusterImpl final : public LocalCluster, private local::Machine {
           at = active_.erase(at);
           continue;
         }
+        pulse_.Beat(UptimeNow());
         runner->second->Advance(now);
         if (runner->second->quiet()) {
           if (runner->second->forgotten()) Drop(runner);
@@ -242,7 +245,8 @@ class LocalClusterImpl final : public LocalCluster, private local::Machine {
         ++at;
       }
       EraseFolders();
-      watcher_->Wait(next - BootTime());
+      pulse_.Rest();
+      watcher_->Wait(next - UptimeNow());
     }
   }
 
@@ -252,7 +256,10 @@ class LocalClusterImpl final : public LocalCluster, private local::Machine {
       const std::lock_guard guard(mutex_);
       commands.swap(commands_);
     }
-    for (const auto& command : commands) command();
+    for (const auto& command : commands) {
+      pulse_.Beat(UptimeNow());
+      command();
+    }
   }
 
   void Drop(std::map<std::string, std::unique_ptr<JobRunner>>::iterator runner) {
@@ -267,59 +274,60 @@ class LocalClusterImpl final : public LocalCluster, private local::Machine {
     for (auto at = erase_.begin(); at != erase_.end();) {
       const bool in_use = std::any_of(runners_.begin(), runners_.end(),
                                       [&](const auto& entry) { return entry.second->job().id == *at; });
-      if (!in_use) local::RemoveTree(JobPath(config_, *at));
+      if (!in_use) Erase(JobPath(config_, *at));
       at = in_use ? std::next(at) : erase_.erase(at);
     }
   }
 
-  // Jobs that this run was not told of, and what is left of workers whose shims were killed.
+  // Stops jobs that this run was not told of, and what is left of workers whose shims were killed.
   void StopUnknown() {
     std::set<std::int64_t> known;
     for (const auto& [name, runner] : runners_) known.insert(runner->job().id);
-    for (const std::string& name : local::ListFolder(config_.folder)) {
-      const auto id = ParseId(name);
-      if (!id || known.contains(*id) || !JobFolder(JobPath(config_, *id)).AnyShim()) continue;
-      Log(LogLevel::kWarn, "stopping processes of an unknown job", {{"id", *id}});
-      ClusterJob job;
-      job.id = *id;
-      job.name = fmt::format("/{}", *id);  // no job is called so
+    for (const std::int64_t id : found_) {
+      if (known.contains(id)) continue;
+      // One whose folder cannot be read yet may have some: its runner tries again.
+      if (const auto any = JobFolder(JobPath(config_, id)).AnyShim(); any && !*any) continue;
+      Log(LogLevel::kWarn, "stopping processes of an unknown job", {{"id", id}});
+      AcceptedJob job;
+      job.id = id;
+      job.name = fmt::format("/{}", id);  // not a valid name, so it is no other job's
+      job.spec = std::make_shared<const JobSpec>();
       auto runner = JobRunner::Make(*this, job);
       runner->Adopt();
       runner->Forget();
       active_.insert(job.name);
       runners_.emplace(job.name, std::move(runner));
     }
-    const double give_up = BootTime() + kStraySeconds;
-    while (KillStrays() > 0 && BootTime() < give_up) Pause();
+    const double give_up = UptimeNow() + kStraySeconds;
+    while (KillStrays() > 0 && UptimeNow() < give_up) Pause();
   }
 
   int KillStrays() {
     std::set<std::pair<std::string, std::string>> live;  // VODA_JOB_DIR and VODA_WORKER
+    std::set<std::string> unread;  // VODA_JOB_DIR of jobs of which that is not known yet
     for (const auto& [name, runner] : runners_) {
+      if (!runner->adopted()) unread.insert(local::WorkPath(JobPath(config_, runner->job().id)));
       for (const auto& [number, worker] : runner->workers().live())
         live.emplace(local::WorkPath(JobPath(config_, runner->job().id)), std::to_string(number));
     }
     int killed = 0;
-    for (const Process& process : local::AllProcesses()) {
-      if (process.zombie) continue;
-      const std::string environment = local::EnvironmentOf(process.pid);
-      const auto folder = local::Lookup(environment, "VODA_JOB_DIR");
-      if (!folder || !folder->starts_with(config_.folder + "/")) continue;
+    const auto processes = local::ProcessesOfJobsBelow(config_.folder);
+    if (!processes) return 1;  // there may be some
+    for (const auto& [process, environment] : *processes) {
+      const auto work = local::Lookup(environment, "VODA_JOB_DIR").value_or("");
       const auto worker = local::Lookup(environment, "VODA_WORKER").value_or("");
-      if (live.contains({std::string(*folder), std::string(worker)})) continue;
+      if (unread.contains(std::string(work)) || live.contains({std::string(work), std::string(worker)}))
+        continue;
       if (local::Signal(process, SIGKILL)) ++killed;
     }
     return killed;
   }
 
+  void Erase(const std::string& folder) override { eraser_.Erase(folder); }
   const LocalConfig& config() const override { return config_; }
-  local::ProcessWatch& watch() override { return *watcher_; }
-  void Post(const std::string& gpu_type, Event event) override {
-    if (callbacks_.post) callbacks_.post(gpu_type, std::move(event));
-  }
-  void Notice(const JobNotice& notice) override {
-    if (callbacks_.notice) callbacks_.notice(notice);
-  }
+  local::DescriptorWatch& watch() override { return *watcher_; }
+  void Post(const std::string& gpu_type, Event event) override { sink_.Post({{gpu_type, std::move(event)}}); }
+  void Notice(const JobNotice& notice) override { sink_.Notice(notice); }
   void SetFailures(const std::string& job, int failures) override {
     const std::lock_guard guard(mutex_);
     failures_[job] = failures;
@@ -364,16 +372,18 @@ class LocalClusterImpl final : public LocalCluster, private local::Machine {
   }
 
   const LocalConfig config_;
-  const Callbacks callbacks_;
+  ClusterSink& sink_;
   const Fd lock_;
+  const std::vector<std::int64_t> found_;  // the jobs that had a folder at the start, by id
   const std::unique_ptr<local::Watcher> watcher_;
+  local::Eraser eraser_;
 
-  mutable std::mutex mutex_;  // for these four
+  mutable std::mutex mutex_;  // guards the three below
   std::deque<std::function<void()>> commands_;
   std::map<std::string, int> failures_;
   std::map<std::string, std::unique_ptr<Port>> ports_;
 
-  // The thread's own, and of whoever calls before it runs.
+  // These belong to the thread and, before it runs, to the caller.
   std::map<std::string, std::vector<int>> devices_;
   std::map<std::string, std::unique_ptr<JobRunner>> runners_;
   std::set<std::string> active_;
@@ -381,25 +391,28 @@ class LocalClusterImpl final : public LocalCluster, private local::Machine {
   mutable unsigned next_port_ = static_cast<unsigned>(::getpid()) * 17U;
 
   std::atomic<bool> stop_ = false;
+  Pulse pulse_;
   std::thread thread_;
 };
 
 }  // namespace
 
-Result<std::unique_ptr<LocalCluster>> LocalCluster::Open(LocalConfig config, Callbacks callbacks) {
+Result<std::unique_ptr<LocalCluster>> LocalCluster::Open(LocalConfig config, ClusterSink& sink) {
   auto folder = AbsoluteFolder(config.folder);
   if (!folder) return folder.error();
   config.folder = std::move(*folder);
   if (config.shim.empty()) config.shim = "/proc/self/exe";
   if (::access(config.shim.c_str(), X_OK) != 0)
-    return local::SystemError(fmt::format("run {} as the shim", config.shim), errno);
+    return SystemError(fmt::format("run {} as the shim", config.shim), errno);
   if (config.working_dir.empty()) config.working_dir = "/";
-  auto lock = LockFolder(config.folder);
+  auto lock = local::LockJobs(config.folder);
   if (!lock) return lock.error();
+  auto found = local::JobIds(config.folder);
+  if (!found) return found.error();
   auto watcher = local::Watcher::Make();
   if (!watcher) return watcher.error();
   return std::unique_ptr<LocalCluster>(std::make_unique<LocalClusterImpl>(
-      std::move(config), std::move(callbacks), std::move(*lock), std::move(*watcher)));
+      std::move(config), sink, std::move(*lock), std::move(*found), std::move(*watcher)));
 }
 
 }  // namespace voda

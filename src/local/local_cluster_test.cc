@@ -18,17 +18,20 @@ namespace voda {
 namespace {
 
 using testing::Folder;
+using testing::HangingShim;
 using testing::kSleep;
 using testing::Lines;
 using testing::Running;
 using testing::ShellJob;
 using testing::Slurp;
 using testing::TestCluster;
+using testing::TestJob;
+using testing::TestTimes;
 using testing::WaitFor;
 
 using Strings = std::vector<std::string>;
 
-// The beginning of a script: goes on once the test has made the file.
+// The beginning of a script that goes on once the test has made the file.
 std::string Await(const std::string& file) {
   return "while [ ! -e $VODA_JOB_DIR/" + file + " ]; do sleep 0.05; done; ";
 }
@@ -36,12 +39,9 @@ std::string Await(const std::string& file) {
 class LocalClusterTest : public ::testing::Test {
  protected:
   ~LocalClusterTest() override {
-    // Whatever a failed test left.
-    for (const local::Process& process : local::AllProcesses()) {
-      const std::string environment = local::EnvironmentOf(process.pid);
-      const auto work = local::Lookup(environment, "VODA_JOB_DIR");
-      if (work && work->starts_with(jobs() + "/")) local::Signal(process, SIGKILL);
-    }
+    // Kills what a failed test left.
+    for (const local::JobProcess& left : testing::ProcessesBelow(jobs()))
+      local::Signal(left.process, SIGKILL);
   }
 
   std::string jobs() const { return folder_.path() + "/jobs"; }
@@ -54,19 +54,19 @@ class LocalClusterTest : public ::testing::Test {
     return numbers;
   }
 
-  // Of a worker whose script writes it down.
+  // The process id of a worker whose script writes it down.
   pid_t Pid(int worker) const {
     const Strings lines = Lines(work() + "/pid." + std::to_string(worker), 1);
     return lines.empty() ? -1 : static_cast<pid_t>(std::stol(lines[0]));
   }
 
-  // What a script waits for (Await).
+  // Makes the file that a script waits for (Await).
   void Make(const std::string& file) const {
     ASSERT_TRUE(local::ReplaceFile(work() + "/" + file, "", 0600, local::Durable::kNo));
   }
-  // Waits until the shim of a start is gone: how its worker ended is recorded.
+  // Waits until the shim of a start is gone and the end of its worker recorded.
   void WaitRecorded(const std::string& start) const {
-    ASSERT_TRUE(WaitFor([&] { return !local::LockHeld(jobs() + "/1/" + start); }));
+    ASSERT_TRUE(WaitFor([&] { return !local::LockHeld(jobs() + "/1/" + start).value(); }));
   }
 
   static void Kill(pid_t pid) {
@@ -76,6 +76,29 @@ class LocalClusterTest : public ::testing::Test {
 
   Folder folder_;
 };
+
+TEST_F(LocalClusterTest, WorkersThatEndDuringTheirTrialAreToldToHaveRun) {
+  const TestTimes patient{.trial = 600};
+  {
+    TestCluster cluster(jobs(), patient);
+    cluster->AddJob(ShellJob("ends", "sleep 0.1", 1, 1), false);
+    cluster->Run();
+    cluster.Order(ActionKind::kStart, "ends", "a");
+    EXPECT_EQ(cluster.End("ends"), "completed");
+    EXPECT_GE(cluster.Ran<JobCompleted>(), 0.1);
+  }
+  TestCluster cluster(jobs(), patient);
+  TestJob fails = ShellJob("fails", "sleep 0.1; exit 3", 1, 1);
+  fails.id = 2;
+  fails.spec.backoff_limit = 1;
+  cluster->AddJob(fails, false);
+  cluster->Run();
+  EXPECT_NE(cluster.Do(ActionKind::kStart, "fails", "a"), "done");
+  EXPECT_GE(cluster.Ran<ActionFailed>(), 0.1);
+  cluster.Order(ActionKind::kStart, "fails", "a");
+  EXPECT_NE(cluster.End("fails"), "completed");
+  EXPECT_GE(cluster.Ran<JobFailed>(), 0.1);
+}
 
 TEST_F(LocalClusterTest, StartsGrowsShrinksAndHalts) {
   TestCluster cluster(jobs());
@@ -175,14 +198,14 @@ TEST_F(LocalClusterTest, AJobThatKeepsItsSizeIsMovedAsAWhole) {
 
 TEST_F(LocalClusterTest, ASizeThatWorkerZeroWasNotToldOfStartsTheJobAnew) {
   TestCluster cluster(jobs());
-  ClusterJob job =
+  TestJob job =
       ShellJob("job", "echo $VODA_WORKER $PET_NNODES >> $VODA_JOB_DIR/starts; exec sleep 1000", 2, 2);
   job.spec.elastic = true;
   cluster->AddJob(job, false);
   cluster->Run();
   ASSERT_EQ(cluster.Do(ActionKind::kStart, "job", "aa"), "done");
-  job.spec.min = 1;
-  job.spec.max = 3;
+  job.spec.limits.min = 1;
+  job.spec.limits.max = 3;
   cluster->AddJob(job, false);
   ASSERT_EQ(cluster.Do(ActionKind::kShrink, "job", "a"), "done");
   EXPECT_EQ(Lines(work() + "/starts", 3).back(), "0 1:3");
@@ -193,10 +216,10 @@ TEST_F(LocalClusterTest, ASizeThatWorkerZeroWasNotToldOfStartsTheJobAnew) {
 
 TEST_F(LocalClusterTest, WorkersGetExactlyTheEnvironmentOfTheOperator) {
   TestCluster cluster(jobs());
-  ClusterJob job = ShellJob("job-20260101-000000",
-                            "env > $VODA_JOB_DIR/tmp.$VODA_WORKER; mv $VODA_JOB_DIR/tmp.$VODA_WORKER "
-                            "$VODA_JOB_DIR/env.$VODA_WORKER; exec sleep 1000",
-                            2, 4);
+  TestJob job = ShellJob("job-20260101-000000",
+                         "env > $VODA_JOB_DIR/tmp.$VODA_WORKER; mv $VODA_JOB_DIR/tmp.$VODA_WORKER "
+                         "$VODA_JOB_DIR/env.$VODA_WORKER; exec sleep 1000",
+                         2, 4);
   job.spec.rdzv_conf = "last_call_timeout=1";
   job.spec.worker.env = {
       {"JOB_NAME", "job"},  {"DATA", "$(VODA_JOB_DIR)/data"}, {"OTHER", "$(DATA)/x $(NO) $$(DATA)"},
@@ -251,11 +274,10 @@ TEST_F(LocalClusterTest, WorkersGetExactlyTheEnvironmentOfTheOperator) {
 TEST_F(LocalClusterTest, EachWorkerSeesItsOwnDevices) {
   TestCluster cluster(jobs());
   cluster->AddNode("a", {3, 1, 2, 0});
-  ClusterJob job =
-      ShellJob("job", "echo $CUDA_VISIBLE_DEVICES > $VODA_JOB_DIR/$VODA_WORKER; exec sleep 1000");
+  TestJob job = ShellJob("job", "echo $CUDA_VISIBLE_DEVICES > $VODA_JOB_DIR/$VODA_WORKER; exec sleep 1000");
   job.spec.gpus_per_worker = 2;
   cluster->AddJob(job, false);
-  ClusterJob other = job;
+  TestJob other = job;
   other.id = 2;
   other.name = "other";
   cluster->AddJob(other, false);
@@ -271,7 +293,7 @@ TEST_F(LocalClusterTest, EachWorkerSeesItsOwnDevices) {
 
 TEST_F(LocalClusterTest, WorkerZeroDecidesWhenTheJobIsComplete) {
   TestCluster cluster(jobs());
-  ClusterJob job = ShellJob(
+  TestJob job = ShellJob(
       "job", "[ $VODA_WORKER = 0 ] || exec sleep 1000; while [ ! -e $VODA_JOB_DIR/go ]; do sleep 0.05; done");
   job.spec.grace_seconds = 1;
   cluster->AddJob(job, false);
@@ -293,8 +315,8 @@ TEST_F(LocalClusterTest, AJobThatIsDoneAtOnceIsComplete) {
 }
 
 TEST_F(LocalClusterTest, AFailedStartLeavesNothingAndCounts) {
-  TestCluster cluster(jobs(), {.settle = 30});  // a start that fails does not wait for it
-  ClusterJob job = ShellJob("job", "[ $VODA_WORKER = 1 ] || exec sleep 1000; echo broken; exit 3");
+  TestCluster cluster(jobs(), {.trial = 30});  // a failing start does not wait for it
+  TestJob job = ShellJob("job", "[ $VODA_WORKER = 1 ] || exec sleep 1000; echo broken; exit 3");
   job.spec.backoff_limit = 1;
   cluster->AddJob(job, false);
   cluster->Run();
@@ -302,15 +324,15 @@ TEST_F(LocalClusterTest, AFailedStartLeavesNothingAndCounts) {
             "worker 1 exited with code 3 (at its start): broken");
   EXPECT_EQ(Workers(), Strings{});
   EXPECT_EQ(cluster->Failures("job"), 1);
-  EXPECT_EQ(cluster.Notices(JobNotice::Kind::kWorkerFailed), 1);  // said before the action's outcome
+  EXPECT_EQ(cluster.Notices(JobNotice::Kind::kWorkerFailed), 1);  // before the action's outcome
   cluster.Order(ActionKind::kStart, "job", "ab");
   EXPECT_EQ(cluster.End("job"), "worker 1 exited with code 3 (failure 2, backoffLimit 1): broken");
   EXPECT_EQ(Workers(), Strings{});
 }
 
 TEST_F(LocalClusterTest, AJobThatExitsAtOnceForEverFails) {
-  TestCluster cluster(jobs(), {.settle = 30});
-  ClusterJob job = ShellJob("job", "echo try >> $VODA_JOB_DIR/tries; exit 1", 1, 1);
+  TestCluster cluster(jobs(), {.trial = 30});
+  TestJob job = ShellJob("job", "echo try >> $VODA_JOB_DIR/tries; exit 1", 1, 1);
   job.spec.backoff_limit = 3;
   cluster->AddJob(job, false);
   cluster->Run();
@@ -321,7 +343,7 @@ TEST_F(LocalClusterTest, AJobThatExitsAtOnceForEverFails) {
 
 TEST_F(LocalClusterTest, AProgramThatDoesNotExistSaysSo) {
   TestCluster cluster(jobs());
-  ClusterJob job = ShellJob("job", "");
+  TestJob job = ShellJob("job", "");
   job.spec.worker.command = {"/no/such/program"};
   job.spec.restart_policy = RestartPolicy::kNo;
   cluster->AddJob(job, false);
@@ -334,13 +356,13 @@ TEST_F(LocalClusterTest, AProgramThatDoesNotExistSaysSo) {
 }
 
 TEST_F(LocalClusterTest, AFailedGrowLeavesTheJobAsItWas) {
-  TestCluster cluster(jobs(), {.settle = 5});
+  TestCluster cluster(jobs(), {.trial = 5});
   cluster->AddJob(ShellJob("job", "[ $VODA_WORKER = 2 ] && exit 4; exec sleep 1000"), false);
   cluster->Run();
   ASSERT_EQ(cluster.Do(ActionKind::kStart, "job", "aa"), "done");
   EXPECT_EQ(cluster.Do(ActionKind::kGrow, "job", "aabb"), "worker 2 exited with code 4 (at its start)");
   EXPECT_EQ(Workers(), (Strings{"0", "1"}));
-  EXPECT_EQ(cluster->Failures("job"), 0);  // the effect of a change
+  EXPECT_EQ(cluster->Failures("job"), 0);  // it was the effect of a change
   EXPECT_EQ(cluster.Count<WorkersObserved>(), 0);
 }
 
@@ -410,7 +432,7 @@ TEST_F(LocalClusterTest, AWorkerThatEndsWellBeforeWorkerZeroIsNotLost) {
 
 TEST_F(LocalClusterTest, AFailureJustBeforeWorkerZeroEndsWellIsNone) {
   TestCluster cluster(jobs(), {.judge = 30});
-  ClusterJob job = ShellJob("job", Await("go.$VODA_WORKER") + "exit $VODA_WORKER");
+  TestJob job = ShellJob("job", Await("go.$VODA_WORKER") + "exit $VODA_WORKER");
   job.spec.restart_policy = RestartPolicy::kNo;
   cluster->AddJob(job, false);
   cluster->Run();
@@ -423,10 +445,9 @@ TEST_F(LocalClusterTest, AFailureJustBeforeWorkerZeroEndsWellIsNone) {
 
 TEST_F(LocalClusterTest, AWorkerThatIgnoresSigtermAndForksIsGoneWhenTheShrinkIsDone) {
   TestCluster cluster(jobs());
-  ClusterJob job =
-      ShellJob("job",
-               "setsid sleep 1000 & setsid sh -c \"trap '' TERM; while :; do sleep 0.05; done\" & "
-               "trap '' TERM; while :; do sleep 0.05; done");
+  TestJob job = ShellJob("job",
+                         "setsid sleep 1000 & setsid sh -c \"trap '' TERM; while :; do sleep 0.05; done\" & "
+                         "trap '' TERM; while :; do sleep 0.05; done");
   job.spec.grace_seconds = 1;
   cluster->AddJob(job, false);
   cluster->Run();
@@ -454,7 +475,7 @@ TEST_F(LocalClusterTest, AKilledShimIsALostWorkerAndNothingOfItStays) {
 
 TEST_F(LocalClusterTest, AShimThatHangsIsKilledWithAllItHas) {
   TestCluster cluster(jobs());
-  ClusterJob job = ShellJob("job", "setsid sleep 1000 & exec sleep 1000");
+  TestJob job = ShellJob("job", "setsid sleep 1000 & exec sleep 1000");
   job.spec.grace_seconds = 1;
   cluster->AddJob(job, false);
   cluster->Run();
@@ -465,6 +486,64 @@ TEST_F(LocalClusterTest, AShimThatHangsIsKilledWithAllItHas) {
   EXPECT_EQ(cluster.Do(ActionKind::kShrink, "job", "a"), "done");
   for (const std::string& number : Workers()) EXPECT_EQ(number, "0");
   EXPECT_EQ(cluster->Failures("job"), 0);
+}
+
+// While a shim hangs before it is ready, other jobs are served.
+TEST_F(LocalClusterTest, AShimThatHangsHoldsUpNobodyElse) {
+  TestCluster cluster(jobs(), {.shim = 3600}, HangingShim(folder_.path(), "*/jobs/2/*"));
+  for (int id = 1; id <= 3; ++id) {
+    TestJob job = ShellJob("job-" + std::to_string(id),
+                           "echo $$$$ > $VODA_JOB_DIR/pid.$VODA_WORKER; " + std::string(kSleep));
+    job.id = id;
+    cluster->AddJob(job, false);
+  }
+  cluster->Run();
+  ASSERT_EQ(cluster.Do(ActionKind::kStart, "job-1", "a"), "done");
+  const ActionId hanging = cluster.Order(ActionKind::kStart, "job-2", "bb");
+  const Strings pids = Lines(folder_.path() + "/hanging", 2);
+  ASSERT_EQ(pids.size(), 2U);
+  // A worker ends.
+  Kill(Pid(0));
+  EXPECT_TRUE(WaitFor([&] { return cluster.Observed("job-1").empty(); }));
+  // Another job is started and stopped.
+  EXPECT_EQ(cluster.Do(ActionKind::kStart, "job-3", "cc"), "done");
+  EXPECT_EQ(cluster.Do(ActionKind::kHalt, "job-3", ""), "done");
+  EXPECT_EQ(cluster.Outcome(hanging, 0), "none");
+  // A job whose shims hang can be stopped, too, and leaves nothing behind.
+  cluster->ForgetJob("job-2");
+  for (const std::string& pid : pids)
+    EXPECT_TRUE(WaitFor([&] { return !local::FindProcess(static_cast<pid_t>(std::stol(pid))).value(); }));
+  EXPECT_FALSE(local::Exists(work(2) + "/pid.0"));
+}
+
+TEST_F(LocalClusterTest, AShimThatIsNotReadyInTimeIsAFailedStart) {
+  TestCluster cluster(jobs(), {.shim = 0.5}, HangingShim(folder_.path(), "*/w1-*"));
+  cluster->AddJob(ShellJob("job", "echo $VODA_WORKER >> $VODA_JOB_DIR/starts; exec sleep 1000"), false);
+  cluster->Run();
+  EXPECT_EQ(cluster.Do(ActionKind::kStart, "job", "aa"),
+            "the shim " + folder_.path() + "/shim did not start in " + jobs() + "/1/w1-1");
+  // Worker 0 was ready, but was never told to start.
+  EXPECT_EQ(Workers(), Strings{});
+  EXPECT_FALSE(local::Exists(work() + "/starts"));
+  EXPECT_FALSE(local::Exists(jobs() + "/1/w1-1"));
+  for (const std::string& pid : Lines(folder_.path() + "/hanging", 1))
+    EXPECT_FALSE(local::FindProcess(static_cast<pid_t>(std::stol(pid))).value());
+  EXPECT_EQ(cluster->Failures("job"), 0);
+  EXPECT_EQ(cluster.Count<WorkersObserved>(), 0);
+}
+
+TEST_F(LocalClusterTest, WorkersStartTogetherOnceAllShimsAreReady) {
+  TestCluster cluster(jobs(), {.shim = 0.5}, HangingShim(folder_.path(), "*/w2-*"));
+  cluster->AddJob(ShellJob("job", "echo $VODA_WORKER >> $VODA_JOB_DIR/starts; exec sleep 1000"), false);
+  cluster->Run();
+  ASSERT_EQ(cluster.Do(ActionKind::kStart, "job", "aa"), "done");
+  // The running workers go on when a growth fails.
+  EXPECT_NE(cluster.Do(ActionKind::kGrow, "job", "aaab"), "done");
+  EXPECT_EQ(Workers(), (Strings{"0", "1"}));
+  EXPECT_EQ(Lines(work() + "/starts", 2).size(), 2U);
+  ASSERT_EQ(::unlink((folder_.path() + "/hang").c_str()), 0);
+  EXPECT_EQ(cluster.Do(ActionKind::kGrow, "job", "aaab"), "done");
+  EXPECT_EQ(Workers(), (Strings{"0", "1", "2", "3"}));
 }
 
 TEST_F(LocalClusterTest, ForgettingStopsAndErasingRemoves) {
@@ -487,10 +566,32 @@ TEST_F(LocalClusterTest, ForgettingStopsAndErasingRemoves) {
   EXPECT_EQ(cluster->LogFiles(1, 1), Strings{});
 }
 
-// A torchrun that starts training anew each time it fails, and says so as torchrun does. A script hides it,
-// so that it shows by what it does alone.
-ClusterJob Retrying(const std::string& training) {
-  ClusterJob job = ShellJob("job", "", 1, 4);
+TEST_F(LocalClusterTest, ErasingALargeFolderHoldsUpNobody) {
+  constexpr int kFiles = 5'000;
+  const std::string trash = jobs() + "/.erased";
+  TestCluster cluster(jobs());
+  ASSERT_TRUE(local::MakeFolder(work(), 0700));
+  for (int i = 0; i < kFiles; ++i)
+    ASSERT_EQ(::mknod((work() + "/" + std::to_string(i)).c_str(), S_IFREG | 0600, 0), 0);
+  TestJob other = ShellJob("other", kSleep);
+  other.id = 2;
+  cluster->AddJob(other, false);
+  cluster->Run();
+  cluster->EraseJob(1);
+  // Orders are carried out in turn, so the folder's name is free before the next start.
+  ASSERT_EQ(cluster.Do(ActionKind::kStart, "other", "a"), "done");
+  EXPECT_FALSE(local::Exists(jobs() + "/1"));
+  // The next folder of the same name is a new one.
+  cluster->AddJob(ShellJob("job", "echo hello; exec sleep 1000"), false);
+  ASSERT_EQ(cluster.Do(ActionKind::kStart, "job", "a"), "done");
+  EXPECT_TRUE(WaitFor([&] { return local::ListFolder(trash).value().empty(); }));
+  EXPECT_EQ(Lines(cluster->LogFiles(1, 0).at(0), 1), Strings{"hello"});
+}
+
+// A torchrun that starts training anew each time it fails, and reports this as torchrun does. A script
+// hides it, so that only its behaviour shows it.
+TestJob Retrying(const std::string& training) {
+  TestJob job = ShellJob("job", "", 1, 4);
   job.spec.worker.command = {
       "/bin/sh", "-c",
       "n=0; while :; do mkdir -p $PET_LOG_DIR/run_x/attempt_$n; " + training + "; n=$((n + 1)); done"};
@@ -500,7 +601,7 @@ ClusterJob Retrying(const std::string& training) {
 
 TEST_F(LocalClusterTest, TrainingThatTorchrunRestartsForEverFails) {
   TestCluster cluster(jobs());
-  ClusterJob job = Retrying(Await("go") + "sleep 0.3; echo boom $n");
+  TestJob job = Retrying(Await("go") + "sleep 0.3; echo boom $n");
   job.spec.backoff_limit = 3;
   cluster->AddJob(job, false);
   cluster->Run();
@@ -516,9 +617,9 @@ TEST_F(LocalClusterTest, TrainingThatTorchrunRestartsForEverFails) {
 
 TEST_F(LocalClusterTest, TrainingThatWaitsForWorkersWhoLeftIsEnded) {
   TestCluster cluster(jobs());
-  ClusterJob job = ShellJob("job", "", 1, 4);
+  TestJob job = ShellJob("job", "", 1, 4);
   job.spec.backoff_limit = 0;
-  job.spec.max_restarts = 100;  // its attempts are not counted, and it is looked at all the same
+  job.spec.max_restarts = 100;  // its attempts are not counted, but it is still looked at
   job.spec.worker.command = {"/bin/sh", "-c",
                              "group=2; while :; do TORCHELASTIC_RUN_ID=x GROUP_WORLD_SIZE=$group sleep 1000; "
                              "group=1; echo again $VODA_WORKER >> $VODA_JOB_DIR/again; done"};
@@ -526,10 +627,10 @@ TEST_F(LocalClusterTest, TrainingThatWaitsForWorkersWhoLeftIsEnded) {
   cluster->AddJob(job, false);
   cluster->Run();
   ASSERT_EQ(cluster.Do(ActionKind::kStart, "job", "ab"), "done");
-  ASSERT_TRUE(WaitFor([&] { return local::TrainingProcesses(jobs() + "/1").size() == 2; }));
+  ASSERT_TRUE(WaitFor([&] { return local::TrainingProcesses(jobs() + "/1").value().size() == 2; }));
   ASSERT_EQ(cluster.Do(ActionKind::kShrink, "job", "a"), "done");
   EXPECT_EQ(Lines(work() + "/again", 1), Strings{"again 0"});
-  // The one that it was replaced by knows the size of today.
+  // The new training process knows the present size.
   EXPECT_EQ(cluster.End("job", 4), "none");
   EXPECT_EQ(Slurp(work() + "/again"), "again 0\n");
   EXPECT_EQ(cluster->Failures("job"), 0);
@@ -537,23 +638,23 @@ TEST_F(LocalClusterTest, TrainingThatWaitsForWorkersWhoLeftIsEnded) {
 
 TEST_F(LocalClusterTest, RestartsThatAChangeBroughtAboutAreNoFailures) {
   TestCluster cluster(jobs());
-  ClusterJob job = Retrying("if [ $n -lt 5 ]; then " + Await("go") + "sleep 0.3; else exec sleep 1000; fi");
+  TestJob job = Retrying("if [ $n -lt 5 ]; then " + Await("go") + "sleep 0.3; else exec sleep 1000; fi");
   job.spec.backoff_limit = 0;
   job.spec.max_restarts.reset();
   cluster->AddJob(job, false);
   cluster->Run();
-  // The start itself is no excuse, a growth is.
+  // The start itself is no excuse, but a growth is.
   ASSERT_EQ(cluster.Do(ActionKind::kStart, "job", "a"), "done");
   ASSERT_EQ(cluster.Do(ActionKind::kGrow, "job", "aab"), "done");
   Make("go");
-  ASSERT_TRUE(WaitFor([&] { return local::LastAttempt(jobs() + "/1/w0-0", local::BootTime()).number == 5; }));
+  ASSERT_TRUE(WaitFor([&] { return local::LastAttempt(jobs() + "/1/w0-0", UptimeNow()).number == 5; }));
   EXPECT_EQ(cluster.End("job", 5), "none");
   EXPECT_EQ(cluster->Failures("job"), 0);
 }
 
 TEST_F(LocalClusterTest, AJobThatNamesItsOwnRestartsIsNotCounted) {
   TestCluster cluster(jobs());
-  ClusterJob job = Retrying("sleep 0.2");
+  TestJob job = Retrying("sleep 0.2");
   job.spec.backoff_limit = 0;
   job.spec.max_restarts = 100;
   cluster->AddJob(job, false);
@@ -563,18 +664,61 @@ TEST_F(LocalClusterTest, AJobThatNamesItsOwnRestartsIsNotCounted) {
 }
 
 TEST_F(LocalClusterTest, LogsOfEveryStartAreKeptUpToALimit) {
-  TestCluster cluster(jobs(), {.settle = 30});
-  ClusterJob job = ShellJob("job", "echo $PET_RDZV_ID; exit 1");
+  TestCluster cluster(jobs(), {.trial = 30});
+  TestJob job = ShellJob("job", "echo $PET_RDZV_ID; exit 1");
   job.spec.backoff_limit = 100;
   cluster->AddJob(job, false);
   cluster->Run();
   for (int i = 0; i < 14; ++i) ASSERT_NE(cluster.Do(ActionKind::kStart, "job", "a"), "done");
   const Strings files = cluster->LogFiles(1, 0);
-  // Judged ones are pruned at the next start.
+  // Starts with a verdict are pruned at the next start.
   EXPECT_EQ(files.size(), 11U);
   EXPECT_EQ(Slurp(files.back()), "job-14\n");
   EXPECT_EQ(Slurp(files.front()), "job-4\n");
   EXPECT_EQ(cluster->Failures("job"), 14);
+}
+
+// A job may put pipes in the place of its log and its records: nobody reads from them, and the job's end is
+// known all the same, also to the next Voda.
+TEST_F(LocalClusterTest, AJobThatPutsPipesInThePlaceOfItsFilesHangsNobody) {
+  const std::string pipes =
+      "cd $VODA_JOB_DIR/../w0-*; rm -f log.* exit.tmp spec cgroup ../job; mkfifo log.0 log.1 log.2 exit "
+      "exit.tmp spec "
+      "cgroup ../hosts ../seats ../failures ../job; head -c 2000000 /dev/zero; ";
+  TestJob good = ShellJob("good", pipes + "exit 0");
+  TestJob bad = ShellJob("bad", pipes + "exit 3");
+  bad.id = 2;
+  bad.spec.restart_policy = RestartPolicy::kNo;
+  for (const bool restarted : {false, true}) {
+    TestCluster cluster(jobs());
+    cluster->AddJob(good, restarted);
+    cluster->AddJob(bad, restarted);
+    cluster->Run();
+    if (!restarted) {
+      cluster.Order(ActionKind::kStart, "good", "a");
+      cluster.Order(ActionKind::kStart, "bad", "a");
+      EXPECT_EQ(cluster.End("good"), "completed");
+      EXPECT_NE(cluster.End("bad").find("exited with code 3"), std::string::npos) << cluster.End("bad");
+    }
+    EXPECT_EQ(cluster.Outcome(cluster.Order(ActionKind::kHalt, "none", "")),
+              "there is no job none on this machine")
+        << "the cluster's thread goes on";
+  }
+}
+
+TEST_F(LocalClusterTest, AJobWhoseFolderIsRemovedIsNotRunTwice) {
+  const std::string runs = folder_.path() + "/runs";
+  const std::string go = folder_.path() + "/go";
+  TestCluster cluster(jobs());
+  cluster->AddJob(
+      ShellJob("job", "echo run >> " + runs + "; while ! [ -e " + go + " ]; do sleep 0.05; done; exit 0"),
+      false);
+  cluster->Run();
+  EXPECT_EQ(cluster.Do(ActionKind::kStart, "job", "a"), "done");
+  local::RemoveTree(jobs() + "/1");
+  ASSERT_TRUE(local::ReplaceFile(go, "", 0600, local::Durable::kNo));
+  EXPECT_EQ(cluster.End("job"), "completed");
+  EXPECT_EQ(Slurp(runs), "run\n");
 }
 
 TEST_F(LocalClusterTest, LeavesNoFilesOpenAndNoZombies) {
@@ -583,13 +727,14 @@ TEST_F(LocalClusterTest, LeavesNoFilesOpenAndNoZombies) {
   cluster->Run();
   ASSERT_EQ(cluster.Do(ActionKind::kStart, "job", "a"), "done");
   ASSERT_EQ(cluster.Do(ActionKind::kHalt, "job", ""), "done");
-  const std::size_t open = local::ListFolder("/proc/self/fd").size();
+  const std::size_t open = local::ListFolder("/proc/self/fd").value().size();
   for (int i = 0; i < 5; ++i) {
     ASSERT_EQ(cluster.Do(ActionKind::kStart, "job", "abc"), "done");
     ASSERT_EQ(cluster.Do(ActionKind::kHalt, "job", ""), "done");
   }
-  EXPECT_EQ(local::ListFolder("/proc/self/fd").size(), open);
-  for (const local::Process& process : local::AllProcesses()) EXPECT_NE(process.parent, ::getpid());
+  EXPECT_EQ(local::ListFolder("/proc/self/fd").value().size(), open);
+  const auto all = local::AllProcesses();
+  for (const local::Process& process : all.value()) EXPECT_NE(process.parent, ::getpid());
 }
 
 TEST_F(LocalClusterTest, OneClusterToAFolder) {
@@ -615,8 +760,8 @@ while not os.path.exists(os.environ['VODA_JOB_DIR'] + '/stop'):
     time.sleep(0.05)
 )";
 
-ClusterJob MpiJob() {
-  ClusterJob job = ShellJob("mpi", "");
+TestJob MpiJob() {
+  TestJob job = ShellJob("mpi", "");
   job.spec.kind = JobKind::kMpiJob;
   job.spec.slots_per_worker = 2;
   job.spec.grace_seconds = 1;
@@ -628,12 +773,8 @@ ClusterJob MpiJob() {
 
 int Ranks(const std::string& folder) {
   int count = 0;
-  for (const local::Process& process : local::AllProcesses()) {
-    const std::string environment = local::EnvironmentOf(process.pid);
-    const auto work = local::Lookup(environment, "VODA_JOB_DIR");
-    const bool ours = work && work->starts_with(folder + "/") && local::Lookup(environment, "HOROVOD_RANK");
-    if (ours && !process.zombie) ++count;
-  }
+  for (const local::JobProcess& process : testing::ProcessesBelow(folder))
+    if (local::Lookup(process.environment, "HOROVOD_RANK")) ++count;
   return count / 2;
 }
 
@@ -650,7 +791,7 @@ TEST_F(LocalClusterTest, AnMpiJobFollowsItsListOfHosts) {
   ASSERT_EQ(cluster.Do(ActionKind::kMove, "mpi", "c"), "done");
   ASSERT_EQ(cluster.Do(ActionKind::kHalt, "mpi", ""), "done");
   EXPECT_EQ(Workers(), Strings{});
-  // Completion.
+  // The job completes.
   ASSERT_EQ(cluster.Do(ActionKind::kStart, "mpi", "a"), "done");
   ASSERT_TRUE(local::ReplaceFile(work() + "/stop", "", 0600, local::Durable::kNo));
   EXPECT_EQ(cluster.End("mpi"), "completed");
@@ -670,7 +811,7 @@ TEST_F(LocalClusterTest, RanksThatDoNotFollowTheListAreStopped) {
 
 TEST_F(LocalClusterTest, TheOperatorsScriptIsReplacedByOurs) {
   TestCluster cluster(jobs());
-  ClusterJob job = MpiJob();
+  TestJob job = MpiJob();
   job.spec.launcher->command = {"/bin/sh", "-c",
                                 "env > $VODA_JOB_DIR/env; /etc/mpi/discover_hosts.sh; exec sleep 1000"};
   cluster->AddJob(job, false);
@@ -687,7 +828,7 @@ TEST_F(LocalClusterTest, TheOperatorsScriptIsReplacedByOurs) {
 
 TEST_F(LocalClusterTest, ALostLauncherIsAFailure) {
   TestCluster cluster(jobs());
-  ClusterJob job = MpiJob();
+  TestJob job = MpiJob();
   job.spec.launcher->command = {"/bin/sh", "-c", Await("go") + "exit 5"};
   cluster->AddJob(job, false);
   cluster->Run();

@@ -8,7 +8,8 @@
 #include <cerrno>
 #include <cstring>
 
-#include "local/records.h"
+#include "base/untrusted_file.h"
+#include "local/start_files.h"
 
 namespace voda::local {
 
@@ -30,8 +31,15 @@ void LogSink::Say(std::string_view line) {
   Write(fmt::format("voda: {}\n", line));
 }
 
+bool LogSink::Reopen() {
+  if (SameFile(LogPath(folder_, piece_), file_.get())) return false;
+  Open();
+  return true;
+}
+
 bool LogSink::Open() {
-  file_ = Fd(::open(LogPath(folder_, piece_).c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
+  file_ = MakeUntrusted(LogPath(folder_, piece_), O_WRONLY | O_APPEND);
+  size_ = 0;
   return file_.ok();
 }
 
@@ -39,7 +47,6 @@ void LogSink::NextPiece() {
   ++piece_;
   if (piece_ >= 2) ::unlink(LogPath(folder_, piece_ - 2).c_str());
   Open();
-  size_ = 0;
 }
 
 void LogSink::Append(std::string_view text) {

@@ -1,6 +1,6 @@
-// LogSink: what a worker prints, in pieces of a file that together stay below a cap; the newest are kept.
-// A piece once left behind no longer grows, so whoever follows the log goes on with the next one. A disk
-// that is full costs log lines and nothing else.
+// LogSink: writes the output of a worker into pieces of a file that together stay below a cap; the newest
+// are kept. Only the newest piece grows, so a reader that follows the log goes on with the next one. A full
+// disk only costs log lines.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +16,9 @@ class LogSink {
   LogSink(std::string folder, std::int64_t bytes);
 
   void Write(std::string_view text);
-  // A line of our own.
   void Say(std::string_view line);
+  // Goes on in a new file if the present one was removed or moved; returns whether it was.
+  bool Reopen();
 
  private:
   bool Open();

@@ -5,9 +5,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <optional>
 #include <vector>
+
+#include "base/text.h"
 
 namespace voda::local {
 
@@ -15,47 +18,35 @@ namespace {
 
 constexpr std::size_t kFileBytes = std::size_t{1} << 16;
 
-std::vector<std::string> Split(std::string_view text, char separator) {
-  std::vector<std::string> parts;
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find(separator), text.size());
-    parts.emplace_back(text.substr(0, end));
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
-  return parts;
+bool Lists(std::string_view list, char separator, std::string_view wanted) {
+  const auto words = Split(list, separator);
+  return std::find(words.begin(), words.end(), wanted) != words.end();
 }
 
-bool Lists(const std::vector<std::string>& words, std::string_view wanted) {
-  for (const std::string& word : words) {
-    if (word == wanted) return true;
-  }
-  return false;
-}
-
-// Where the hierarchy is mounted: v1's with the memory controller, or v2's.
+// Where the hierarchy is mounted: that of v1's memory controller, or that of v2.
 std::optional<std::string> MountPoint(bool unified) {
-  const auto text = ReadWhole("/proc/self/mounts", std::size_t{4} << 20);
+  const auto text = ReadFile("/proc/self/mounts", std::size_t{4} << 20);
   if (!text) return std::nullopt;
-  for (const std::string& line : Split(*text, '\n')) {
+  for (const std::string_view line : SplitEnded(*text)) {
     const auto fields = Split(line, ' ');
     if (fields.size() < 4) continue;
-    if (unified && fields[2] == "cgroup2") return fields[1];
-    if (!unified && fields[2] == "cgroup" && Lists(Split(fields[3], ','), "memory")) return fields[1];
+    if (unified && fields[2] == "cgroup2") return std::string(fields[1]);
+    if (!unified && fields[2] == "cgroup" && Lists(fields[3], ',', "memory")) return std::string(fields[1]);
   }
   return std::nullopt;
 }
 
-// This process's place in the hierarchy.
+// The place of this process in the hierarchy.
 std::optional<std::string> OwnPath(bool unified) {
-  const auto text = ReadWhole("/proc/self/cgroup", kFileBytes);
+  const auto text = ReadFile("/proc/self/cgroup", kFileBytes);
   if (!text) return std::nullopt;
-  for (const std::string& line : Split(*text, '\n')) {
+  for (const std::string_view line : SplitEnded(*text)) {
     const std::size_t first = line.find(':');
     const std::size_t second = line.find(':', first + 1);
-    if (first == std::string::npos || second == std::string::npos) continue;
-    const std::string controllers = line.substr(first + 1, second - first - 1);
-    if (unified ? controllers.empty() : Lists(Split(controllers, ','), "memory"))
-      return line.substr(second + 1);
+    if (first == line.npos || second == line.npos) continue;
+    const std::string_view controllers = line.substr(first + 1, second - first - 1);
+    if (unified ? controllers.empty() : Lists(controllers, ',', "memory"))
+      return std::string(line.substr(second + 1));
   }
   return std::nullopt;
 }
@@ -65,8 +56,8 @@ bool WriteFile(const std::string& path, std::string_view text) {
   return fd.ok() && WriteAll(fd.get(), text);
 }
 
-// Folders in which a group with a memory limit may be made, best first. In v2 a group with processes hands
-// no controller on, so ours has to be beside the one this process is in.
+// Folders in which a group with a memory limit may be made, best first. In v2 a group with processes passes
+// no controller on, so ours must be beside the group of this process.
 std::vector<std::string> Parents(bool unified) {
   const auto mount = MountPoint(unified);
   const auto own = OwnPath(unified);
@@ -76,9 +67,8 @@ std::vector<std::string> Parents(bool unified) {
   std::vector<std::string> parents;
   for (std::string_view at = inside;; at = at.substr(0, at.rfind('/'))) {
     std::string folder = *mount + std::string(at);
-    const auto handed_on = ReadWhole(folder + "/cgroup.subtree_control", kFileBytes);
-    if (handed_on && Lists(Split(handed_on->substr(0, handed_on->find('\n')), ' '), "memory"))
-      parents.push_back(std::move(folder));
+    const auto handed_on = ReadFile(folder + "/cgroup.subtree_control", kFileBytes);
+    if (handed_on && Lists(Trim(*handed_on), ' ', "memory")) parents.push_back(std::move(folder));
     if (at.empty() || parents.size() == 2) break;
   }
   return parents;
@@ -98,7 +88,7 @@ Result<MemoryGroup> MemoryGroup::Make(const std::string& name, std::int64_t byte
       const std::string limit = fmt::format("{}\n", bytes);
       Fd procs(::open((path + "/cgroup.procs").c_str(), O_WRONLY | O_CLOEXEC));
       if (procs.ok() && WriteFile(path + (unified ? "/memory.max" : "/memory.limit_in_bytes"), limit)) {
-        // Swap counts too, where it is counted.
+        // Swap is limited, too, if the kernel counts it.
         WriteFile(path + (unified ? "/memory.swap.max" : "/memory.memsw.limit_in_bytes"),
                   unified ? "0\n" : limit);
         return MemoryGroup(path, std::move(procs), unified);
@@ -115,9 +105,9 @@ bool MemoryGroup::Join() const {
 }
 
 bool MemoryGroup::Killed() const {
-  const auto text = ReadWhole(path_ + (unified_ ? "/memory.events" : "/memory.oom_control"), kFileBytes);
+  const auto text = ReadFile(path_ + (unified_ ? "/memory.events" : "/memory.oom_control"), kFileBytes);
   if (!text) return false;
-  for (const std::string& line : Split(*text, '\n')) {
+  for (const std::string_view line : SplitEnded(*text)) {
     if (line.starts_with("oom_kill ")) return line != "oom_kill 0";
   }
   return false;

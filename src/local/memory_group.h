@@ -1,5 +1,5 @@
-// MemoryGroup: a cgroup with a memory limit for one worker, where this process may make one (cgroup v2 or
-// v1). RLIMIT_AS would be no substitute: CUDA reserves far more addresses than it uses.
+// MemoryGroup: a cgroup with a memory limit for one worker, if this process may make one (cgroup v2 or v1).
+// RLIMIT_AS is no substitute: CUDA reserves far more addresses than it uses.
 #pragma once
 
 #include <cstdint>
@@ -16,11 +16,11 @@ class MemoryGroup {
   static Result<MemoryGroup> Make(const std::string& name, std::int64_t bytes);
 
   const std::string& path() const { return path_; }
-  // The calling process joins; for a child before exec.
+  // Moves the calling process into the group; for a child before exec.
   bool Join() const;
-  // Whether the kernel killed somebody in it for want of memory.
+  // Whether the kernel killed a process of the group because memory ran out.
   bool Killed() const;
-  // Of what is empty by now.
+  // Removes the group, which must be empty.
   void Remove() const;
 
  private:

@@ -8,6 +8,8 @@
 #include <set>
 #include <utility>
 
+#include "base/text.h"
+#include "base/untrusted_file.h"
 #include "local/environment.h"
 #include "local/files.h"
 
@@ -27,20 +29,18 @@ std::string ShellQuoted(const std::string& text) {
 
 }  // namespace
 
-// A line for each: the node, then its devices.
+// Each line has a node and its devices.
 Status WriteSeats(const std::string& job_path, const std::vector<MpiSeat>& seats) {
   std::string text;
   for (const MpiSeat& seat : seats) text += fmt::format("{}\t{}\n", seat.node, fmt::join(seat.devices, ","));
   return ReplaceFile(SeatsPath(job_path), text, 0600, Durable::kNo);
 }
 
-std::vector<MpiSeat> ReadSeats(const std::string& job_path) {
+Result<std::vector<MpiSeat>> ReadSeats(const std::string& job_path) {
   std::vector<MpiSeat> seats;
-  const auto text = ReadWhole(SeatsPath(job_path), std::size_t{16} << 20);
-  if (!text) return seats;
-  for (std::string_view rest = *text; !rest.empty();) {
-    const std::size_t end = std::min(rest.find('\n'), rest.size());
-    const std::string_view line = rest.substr(0, end);
+  const auto text = ReadUntrusted(SeatsPath(job_path), std::size_t{16} << 20);
+  if (!text) return text.error();
+  for (const std::string_view line : SplitEnded(*text ? std::string_view(**text) : "")) {
     const std::size_t tab = std::min(line.find('\t'), line.size());
     MpiSeat seat{.node = std::string(line.substr(0, tab))};
     for (std::size_t at = tab + 1; at < line.size();) {
@@ -51,7 +51,6 @@ std::vector<MpiSeat> ReadSeats(const std::string& job_path) {
       at = static_cast<std::size_t>(next - line.data()) + 1;
     }
     seats.push_back(std::move(seat));
-    rest.remove_prefix(std::min(end + 1, rest.size()));
   }
   return seats;
 }
@@ -66,21 +65,20 @@ Status WriteHosts(const std::string& job_path, int slots) {
   if (const Status written = ReplaceFile(hosts, fmt::format("localhost:{}\n", slots), 0644, Durable::kNo);
       !written)
     return written.error();
-  // Replaced only where it differs: one that is just being run must not change.
-  const auto present = ReadWhole(DiscoverPath(job_path), std::size_t{1} << 16);
+  // The file is replaced only if it differs, because it may be running at this moment.
+  const auto present = ReadUntrusted(DiscoverPath(job_path), std::size_t{1} << 16);
   if (present && *present == script) return Ok{};
   return ReplaceFile(DiscoverPath(job_path), script, 0755, Durable::kNo);
 }
 
-std::vector<RankProcess> RankProcesses(const std::string& job_path) {
-  const std::string work = WorkPath(job_path);
+Result<std::vector<RankProcess>> RankProcesses(const std::string& job_path) {
   std::vector<RankProcess> ranked;
   std::set<pid_t> pids;
-  for (const Process& process : AllProcesses()) {
-    if (process.zombie) continue;
-    const std::string environment = EnvironmentOf(process.pid);
+  const auto processes = ProcessesOfJob(WorkPath(job_path));
+  if (!processes) return processes.error();
+  for (const auto& [process, environment] : *processes) {
     const auto rank = Lookup(environment, "HOROVOD_RANK");
-    if (!rank || Lookup(environment, "VODA_JOB_DIR") != work) continue;
+    if (!rank) continue;
     RankProcess entry{.rank = 0, .process = process};
     std::from_chars(rank->data(), rank->data() + rank->size(), entry.rank);
     pids.insert(process.pid);

@@ -1,5 +1,5 @@
 // MPIJob: one process, the launcher. Its size is the list of hosts that Elastic Horovod polls; the nodes of
-// its workers are nominal, for all of them are on this machine.
+// its workers are nominal, because all of them are on this machine.
 #include <fmt/format.h>
 #include <signal.h>
 
@@ -12,30 +12,31 @@
 #include "local/job_runner.h"
 #include "local/mpi_hosts.h"
 #include "local/nudge.h"
+#include "local/plain_path.h"
 
 namespace voda::local {
 
 namespace {
 
-constexpr double kForever = std::numeric_limits<double>::infinity();
-constexpr double kLook = 0.25;       // between two counts of processes
-constexpr double kTrimAtLeast = 20;  // what Horovod gets to notice a shorter list, in seconds
-constexpr double kTrimPatience = 5;  // between SIGTERM and SIGKILL then
+constexpr double kCountEvery = 0.25;  // seconds between two counts of processes
+constexpr double kTrimAtLeast = 20;   // how long Horovod may take to notice a shorter list, in seconds
+constexpr double kTrimPatience = 5;   // then the time between SIGTERM and SIGKILL
 
-// Workers are processes of the launcher's, so all share one limit: that of as many workers as the job may
-// have, and the launcher's own. A worker without a limit has none, whatever the launcher says.
+// Workers are processes of the launcher, so all share one limit: that of the job's most workers and of the
+// launcher. If workers have no limit, there is none, whatever the launcher says.
 std::int64_t MemoryLimit(const JobSpec& spec) {
-  const std::int64_t parts = std::int64_t{spec.max} + 1;
+  const std::int64_t parts = std::int64_t{spec.limits.max} + 1;
   const auto part = [&](std::int64_t bytes) {
     return std::min(bytes, std::numeric_limits<std::int64_t>::max() / parts);
   };
   if (spec.worker.memory_bytes == 0) return 0;
-  return part(spec.worker.memory_bytes) * spec.max + part(spec.launcher ? spec.launcher->memory_bytes : 0);
+  return part(spec.worker.memory_bytes) * spec.limits.max +
+         part(spec.launcher ? spec.launcher->memory_bytes : 0);
 }
 
 class MpiRunner final : public JobRunner {
  public:
-  MpiRunner(Machine& machine, ClusterJob job) : JobRunner(machine, std::move(job)) {}
+  MpiRunner(Machine& machine, AcceptedJob job) : JobRunner(machine, std::move(job)) {}
 
   std::vector<int> HeldDevices(const std::string& node) const override {
     std::vector<int> held;
@@ -55,24 +56,30 @@ class MpiRunner final : public JobRunner {
     return nodes;
   }
 
+  Status Recall() override {
+    auto seats = ReadSeats(path());
+    if (!seats) return seats.error();
+    seats_ = std::move(*seats);
+    return Ok{};
+  }
+
   void OnAdopted() override {
     const Worker* launcher = workers_.Find(0);
-    if (launcher == nullptr) return RemoveSeats(path());
-    seats_ = ReadSeats(path());
+    if (launcher == nullptr) return Clear();
     if (seats_.empty()) seats_.push_back({launcher->start.spec->node, launcher->start.spec->devices});
-    // A shrink may have been under way: the list follows what the scheduler is told.
+    // A shrink may have been under way: the list follows what the scheduler was told.
     List(Slots(seats_.size()));
     adopted_ = true;
   }
 
   void OnEnd(StartRecord start, double now) override {
     if (start.exit->success()) {
-      Close(start, {Verdict::Kind::kCompleted, 0});
+      Close(start, {ExitVerdict::Kind::kCompleted, 0});
       return Complete(now);
     }
     if (order_ && order_->started.contains(start.serial)) order_->failed = Message(start, "at its start");
     lost_.insert(0);
-    if (Judged(start, now) && order_ && order_->failed.empty() && order_->kind != ActionKind::kHalt)
+    if (CountEnd(start, now) && order_ && order_->failed.empty() && order_->kind != ActionKind::kHalt)
       order_->failed = fmt::format("the launcher {}", Describe(*start.exit));
   }
 
@@ -82,16 +89,16 @@ class MpiRunner final : public JobRunner {
     if (workers_.Find(0) == nullptr || seats_.empty()) nudge_.End();
     if (!order_ && now >= nudge_.due()) {
       const int slots = Slots(seats_.size());
-      const std::size_t ranks = RankProcesses(path()).size();
-      // Without any it is not Horovod's, or its launcher makes them just now.
-      const bool follows = ranks == 0 || ranks >= static_cast<std::size_t>(slots);
+      const auto ranks = RankProcesses(path());
+      // Without ranks it does not use Horovod, or its launcher is just starting them.
+      const bool follows = !ranks || ranks->empty() || ranks->size() >= static_cast<std::size_t>(slots);
       List(nudge_.Off(now, follows) ? slots - 1 : slots);
     }
     return true;
   }
 
   bool Step(double now) override {
-    Order& order = *order_;
+    OrderInHand& order = *order_;
     const Worker* launcher = workers_.Find(0);
     if (!order.failed.empty()) {
       if (launcher != nullptr && order.started.contains(launcher->start.serial)) {
@@ -111,9 +118,9 @@ class MpiRunner final : public JobRunner {
     if (launcher == nullptr) {
       if (order.started.empty() && Releases(order.kind)) return Failed("the launcher is not running");
       if (order.started.empty()) return Launch(order, now);
-      return false;  // Complete or OnEnd will say
+      return false;  // Complete or OnEnd reports the end
     }
-    if (!order.started.empty()) return Settled(now) && Done(now);
+    if (!order.started.empty()) return TrialOver(now) && Done(now);
     return Resize(order, now);
   }
 
@@ -125,7 +132,7 @@ class MpiRunner final : public JobRunner {
  private:
   const std::string& path() const { return workers_.folder().path(); }
   int Slots(std::size_t workers) const {
-    return static_cast<int>(workers) * std::max(1, job_.spec.slots_per_worker);
+    return static_cast<int>(workers) * std::max(1, job_.spec->slots_per_worker);
   }
 
   void List(int slots) {
@@ -138,7 +145,7 @@ class MpiRunner final : public JobRunner {
     RemoveSeats(path());
   }
 
-  // The seats of an order: those that stay keep their devices.
+  // The seats of an order; workers that stay keep their devices.
   Result<std::vector<MpiSeat>> Seats(const Order& order) {
     const std::vector<MpiSeat> before = std::exchange(seats_, {});
     Status taken = Ok{};
@@ -161,10 +168,10 @@ class MpiRunner final : public JobRunner {
   }
 
   // Horovod's local rank i uses the i-th device that the launcher sees, so a worker that comes later gets
-  // those of its ranks, where they are free.
+  // the devices of its ranks, if they are free.
   Result<std::vector<int>> DevicesFor(std::size_t seat) const {
     const std::string& node = seats_[seat].node;
-    auto some = machine_.FreeDevices(node, job_.spec.gpus_per_worker);
+    auto some = machine_.FreeDevices(node, job_.spec->gpus_per_worker);
     if (!some) return some.error();
     const Worker* launcher = workers_.Find(0);
     if (launcher == nullptr || !some->known) return some->indices;
@@ -197,39 +204,46 @@ class MpiRunner final : public JobRunner {
     return WriteHosts(path(), Slots(seats_.size()));
   }
 
-  bool Launch(Order& order, double now) {
+  bool Launch(OrderInHand& order, double now) {
     seats_.clear();
     auto seats = Seats(order);
-    Status ready = seats ? Take(std::move(*seats)) : Status(seats.error());
+    Status ready = Claim();
+    if (ready) ready = seats ? Take(std::move(*seats)) : Status(seats.error());
     if (ready) ready = StartLauncher(order);
     if (!ready) order.failed = ready.error().message;
-    return ready ? Settled(now) && Done(now) : Step(now);
+    return ready ? TrialOver(now) && Done(now) : Step(now);
   }
 
-  Status StartLauncher(const Order& order) {
-    Seat seat{.worker = 0, .node = seats_.empty() ? "" : seats_[0].node};
-    seat.incarnation = workers_.last_incarnation() + 1;
-    // Its environment cannot change when it grows: all GPUs of its nodes, its own first, then free ones. A
-    // job that keeps its size sees its own alone.
-    const auto add = [&seat](const std::vector<int>& devices) {
+  Status StartLauncher(const OrderInHand& order) {
+    WorkerSpec start{.worker = 0,
+                     .incarnation = workers_.last_incarnation() + 1,
+                     .node = seats_.empty() ? "" : seats_[0].node,
+                     .purpose = order.kind == ActionKind::kStart ? "start" : "repair",
+                     .memory_bytes = MemoryLimit(*job_.spec)};
+    const auto folder = PlainPath(config().folder);
+    if (!folder) return folder.error();
+    Told told;
+    told.discover_hosts = DiscoverPath(*folder + path().substr(config().folder.size()));
+    // Its environment cannot change when it grows, so it gets all GPUs of its nodes: its own first, then
+    // free ones. A job that keeps its size sees only its own.
+    const auto add = [&start](const std::vector<int>& devices) {
       for (const int device : devices) {
-        if (std::find(seat.devices.begin(), seat.devices.end(), device) == seat.devices.end())
-          seat.devices.push_back(device);
+        if (std::find(start.devices.begin(), start.devices.end(), device) == start.devices.end())
+          start.devices.push_back(device);
       }
     };
     for (const MpiSeat& own : seats_) add(own.devices);
     for (const bool free : {true, false}) {
       for (const std::string& node : order.nodes) {
         const auto all = machine_.DevicesOf(node);
-        seat.has_devices = seat.has_devices || all.known;
-        if (job_.spec.elastic) add(free ? FreeOf(node) : all.indices);
+        told.has_devices = told.has_devices || all.known;
+        if (job_.spec->elastic) add(free ? FreeOf(node) : all.indices);
       }
     }
-    seat.memory_bytes = MemoryLimit(job_.spec);
-    return Start(seat, order.kind == ActionKind::kStart ? "start" : "repair");
+    return Start(std::move(start), told);
   }
 
-  bool Resize(Order& order, double now) {
+  bool Resize(OrderInHand& order, double now) {
     if (order.seats.size() < seats_.size()) return Shrink(order, now);
     auto seats = Seats(order);
     const bool grows = order.seats.size() > seats_.size();
@@ -242,13 +256,13 @@ class MpiRunner final : public JobRunner {
     return Done(now);
   }
 
-  // The list first, then the processes; what is held shrinks when they are gone.
-  bool Shrink(Order& order, double now) {
+  // Shortens the list first, then ends processes; the seats shrink when they are gone.
+  bool Shrink(OrderInHand& order, double now) {
     const int slots = Slots(order.seats.size());
     if (order.trim_at == 0) {
       if (const Status written = WriteHosts(path(), slots); !written) return Failed(written.error().message);
-      order.trim_at = now + std::max(kTrimAtLeast, static_cast<double>(job_.spec.grace_seconds));
-      // One that starts up does not look at its list yet.
+      order.trim_at = now + std::max(kTrimAtLeast, static_cast<double>(job_.spec->grace_seconds));
+      // A job that is starting up does not read its list yet.
       order.trim_at =
           std::max(order.trim_at, workers_.Find(0)->start.spec->started + config().launch_seconds);
       nudge_.Begin(now);
@@ -256,10 +270,12 @@ class MpiRunner final : public JobRunner {
       look_at_ = now;
     }
     if (now < look_at_) return false;
-    const std::vector<RankProcess> ranks = RankProcesses(path());
+    const auto seen = RankProcesses(path());
+    look_at_ = now + kCountEvery;
+    if (!seen) return false;
+    const std::vector<RankProcess>& ranks = *seen;
     const auto allowed = static_cast<std::size_t>(slots);
     if (ranks.size() > allowed) {
-      look_at_ = now + kLook;
       if (now >= nudge_.due()) List(nudge_.Off(now, false) ? slots + 1 : slots);
       const bool kill = now >= order.trim_at + kTrimPatience;
       if (now >= order.trim_at && (kill || !order.trimmed)) {
@@ -284,12 +300,12 @@ class MpiRunner final : public JobRunner {
   std::vector<MpiSeat> seats_;
   double look_at_ = 0;
   Nudge nudge_;
-  bool adopted_ = false;  // and not looked at since
+  bool adopted_ = false;  // adopted and not looked at since
 };
 
 }  // namespace
 
-std::unique_ptr<JobRunner> MakeMpiRunner(Machine& machine, ClusterJob job) {
+std::unique_ptr<JobRunner> MakeMpiRunner(Machine& machine, AcceptedJob job) {
   return std::make_unique<MpiRunner>(machine, std::move(job));
 }
 

@@ -1,11 +1,13 @@
-// What the launcher of an MPIJob is started with; how it follows its list of hosts is in
-// local_cluster_test.cc.
+// The command and environment of an MPIJob's launcher; local_cluster_test.cc tests how it follows its list
+// of hosts.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <limits>
 
 #include "local/job_folder.h"
 #include "local/mpi_hosts.h"
+#include "local/plain_path.h"
 #include "local/test_cluster.h"
 
 namespace voda::local {
@@ -17,6 +19,7 @@ using testing::kSleep;
 using testing::Running;
 using testing::ShellJob;
 using testing::TestCluster;
+using testing::TestJob;
 using testing::WaitFor;
 
 using Devices = std::vector<int>;
@@ -28,22 +31,22 @@ class MpiRunnerTest : public ::testing::Test {
     EXPECT_TRUE(WaitFor([&] { return Running(folder_.path()).empty(); }));
   }
 
-  static ClusterJob Sleeping(int min, int max) {
-    ClusterJob job = ShellJob("mpi", "", min, max);
+  static TestJob Sleeping(int min, int max) {
+    TestJob job = ShellJob("mpi", "", min, max);
     job.spec.kind = JobKind::kMpiJob;
     job.spec.launcher.emplace();
     job.spec.launcher->command = {"/bin/sh", "-c", kSleep};
     return job;
   }
 
-  void Start(const ClusterJob& job, const std::string& seats) {
+  void Start(const TestJob& job, const std::string& seats) {
     cluster_->AddJob(job, false);
     cluster_->Run();
     ASSERT_EQ(cluster_.Do(ActionKind::kStart, job.name, seats), "done");
   }
 
   WorkerSpec Launcher() const {
-    const auto starts = JobFolder(path()).Starts();
+    const auto starts = JobFolder(path()).Starts().value();
     return starts.empty() ? WorkerSpec{} : starts.back().spec.value_or(WorkerSpec{});
   }
 
@@ -61,7 +64,7 @@ struct Memory {
 class MpiMemoryTest : public MpiRunnerTest, public ::testing::WithParamInterface<Memory> {};
 
 TEST_P(MpiMemoryTest, IsThatOfAllWorkersAndTheLauncher) {
-  ClusterJob job = Sleeping(1, 4);
+  TestJob job = Sleeping(1, 4);
   job.spec.worker.memory_bytes = GetParam().worker;
   job.spec.launcher->memory_bytes = GetParam().launcher;
   Start(job, "a");
@@ -81,9 +84,28 @@ TEST_F(MpiRunnerTest, AJobThatKeepsItsSizeSeesItsOwnDevices) {
   EXPECT_EQ(Launcher().devices, (Devices{0, 1}));
 }
 
+TEST_F(MpiRunnerTest, AFolderWithSpacesAndQuotesIsNamedSoThatEveryShellTakesIt) {
+  const std::string odd = folder_.path() + "/it's \"my\" data";
+  TestCluster cluster(odd);
+  TestJob job = Sleeping(1, 4);
+  // Without quotes, in both kinds of them, and through a second shell, as Horovod does it.
+  job.spec.launcher->command = {"/bin/sh", "-c",
+                                "cd \"$VODA_JOB_DIR\" && /etc/mpi/discover_hosts.sh > 1 && "
+                                "\"/etc/mpi/discover_hosts.sh\" > 2 && '/etc/mpi/discover_hosts.sh' > 3 && "
+                                "sh -c $VODA_DISCOVER_HOSTS > 4 && exec sleep 1000"};
+  cluster->AddJob(job, false);
+  cluster->Run();
+  ASSERT_EQ(cluster.Do(ActionKind::kStart, job.name, "aa"), "done");
+  for (const char* const file : {"1", "2", "3", "4"})
+    EXPECT_EQ(testing::Lines(odd + "/1/work/" + file, 1), std::vector<std::string>{"localhost:2"}) << file;
+  cluster->ForgetJob("mpi");
+  EXPECT_TRUE(WaitFor([&] { return Running(odd).empty(); }));
+  if (const auto link = PlainPath(odd)) ::unlink(link->c_str());
+}
+
 TEST_F(MpiRunnerTest, AJobGrowsOntoTheDevicesOfItsRanks) {
   cluster_->AddNode("a", {0, 1, 2, 3});
-  ClusterJob other = ShellJob("other", kSleep);
+  TestJob other = ShellJob("other", kSleep);
   other.id = 2;
   cluster_->AddJob(other, false);
   cluster_->AddJob(Sleeping(1, 4), false);
@@ -93,10 +115,10 @@ TEST_F(MpiRunnerTest, AJobGrowsOntoTheDevicesOfItsRanks) {
   EXPECT_EQ(Launcher().devices, (Devices{2, 3, 0, 1}));
   ASSERT_EQ(cluster_.Do(ActionKind::kShrink, "other", "a"), "done");
   ASSERT_EQ(cluster_.Do(ActionKind::kGrow, "mpi", "aa"), "done");
-  EXPECT_EQ(ReadSeats(path())[1].devices, Devices{3});
-  // The next rank would use 0, which the other job holds; 1 is what is free.
+  EXPECT_EQ(ReadSeats(path()).value()[1].devices, Devices{3});
+  // The next rank would use 0, which the other job holds; 1 is free.
   ASSERT_EQ(cluster_.Do(ActionKind::kGrow, "mpi", "aaa"), "done");
-  EXPECT_EQ(ReadSeats(path())[2].devices, Devices{1});
+  EXPECT_EQ(ReadSeats(path()).value()[2].devices, Devices{1});
 }
 
 }  // namespace

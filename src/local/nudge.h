@@ -1,9 +1,11 @@
-// Nudge: when to change the list of hosts of an Elastic Horovod job for a moment, so that it looks again.
+// Nudge: when to change the list of hosts of an Elastic Horovod job for a moment, so that Horovod looks at
+// it again.
 //
-// Horovod tells its workers of a changed list once. Workers that have not come so far as to listen, as they
-// import their libraries still, never hear of it, and the job stays at its old size for ever. While its
-// processes do not follow the list, the list is off by one for a moment, and the next change is told anew.
-// Pure; later each time, and then no more: training that looks at the list between long steps follows late.
+// Horovod tells its workers of a changed list once. Workers that do not listen yet, because they still
+// import their libraries, never hear of it, and the job would stay at its old size for ever. While its
+// processes do not follow the list, the list is made wrong by one for a moment, and Horovod tells of the
+// next change anew. This is pure. The waits grow, and then it stops: training that reads the list between
+// long steps follows late.
 #pragma once
 
 namespace voda::local {
@@ -14,12 +16,11 @@ class Nudge {
   static constexpr double kFor = 2.5;   // Horovod looks once a second
   static constexpr int kTimes = 4;
 
-  // The list has changed.
   void Begin(double now);
   void End() { active_ = false; }
-  // When Off has something to say; infinity: no more.
+  // When Off is to be asked next; infinity if never again.
   double due() const;
-  // Whether the list is to be off by one from `now` on. Asked when it is due.
+  // Whether the list is to be wrong by one from `now` on. Call it when it is due.
   bool Off(double now, bool follows);
 
  private:

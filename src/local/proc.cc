@@ -1,15 +1,16 @@
 #include "local/proc.h"
 
-#include <dirent.h>
+#include <fcntl.h>
 #include <fmt/format.h>
-#include <signal.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
+#include <utility>
 
 #include "local/files.h"
+#include "os/pidfd.h"
 
 namespace voda::local {
 
@@ -18,6 +19,28 @@ namespace {
 constexpr std::size_t kStatBytes = 4096;
 constexpr std::size_t kEnvironmentBytes = std::size_t{4} << 20;
 
+// A file of /proc, as far as `limit`; nothing if the process is gone or not ours to look at.
+Result<std::optional<std::string>> ReadProc(const std::string& path, std::size_t limit) {
+  const auto failed = [&path](int code) -> Result<std::optional<std::string>> {
+    for (const int none : {ENOENT, ESRCH, EACCES, EPERM, EIO}) {
+      if (code == none) return std::optional<std::string>();
+    }
+    return SystemError(fmt::format("read {}", path), code);
+  };
+  const Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file.ok()) return failed(errno);
+  std::string text;
+  char chunk[4096];
+  while (text.size() < limit) {
+    const ssize_t got = ::read(file.get(), chunk, sizeof chunk);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return failed(errno);
+    if (got == 0) break;
+    text.append(chunk, chunk + got);
+  }
+  return std::optional(std::move(text));
+}
+
 std::optional<pid_t> Number(std::string_view text) {
   pid_t value = 0;
   const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -25,7 +48,7 @@ std::optional<pid_t> Number(std::string_view text) {
   return value;
 }
 
-// The fields after the name, which is in brackets and may hold anything, brackets too.
+// Parses the fields after the name, which is in parentheses and may hold anything, parentheses too.
 std::optional<Process> ParseStat(pid_t pid, std::string_view text) {
   const std::size_t bracket = text.rfind(')');
   if (bracket == std::string_view::npos || bracket + 2 >= text.size()) return std::nullopt;
@@ -46,30 +69,35 @@ std::optional<Process> ParseStat(pid_t pid, std::string_view text) {
 
 }  // namespace
 
-std::optional<Process> FindProcess(pid_t pid) {
-  const auto text = ReadWhole(fmt::format("/proc/{}/stat", pid), kStatBytes);
-  if (!text) return std::nullopt;
-  return ParseStat(pid, *text);
+Result<std::optional<Process>> FindProcess(pid_t pid) {
+  const auto text = ReadProc(fmt::format("/proc/{}/stat", pid), kStatBytes);
+  if (!text) return text.error();
+  return *text ? ParseStat(pid, **text) : std::nullopt;
 }
 
-std::vector<Process> AllProcesses() {
+Result<std::vector<Process>> AllProcesses() {
   std::vector<Process> all;
-  for (const std::string& name : ListFolder("/proc")) {
+  const auto names = ListFolder("/proc");
+  if (!names) return names.error();
+  for (const std::string& name : *names) {
     const auto pid = Number(name);
     if (!pid) continue;
-    if (const auto process = FindProcess(*pid)) all.push_back(*process);
+    const auto process = FindProcess(*pid);
+    if (!process) return process.error();
+    if (*process) all.push_back(**process);
   }
   std::sort(all.begin(), all.end(), [](const Process& a, const Process& b) { return a.pid < b.pid; });
   return all;
 }
 
-std::vector<Process> Descendants(pid_t root) {
-  const std::vector<Process> all = AllProcesses();
+Result<std::vector<Process>> Descendants(pid_t root) {
+  const auto all = AllProcesses();
+  if (!all) return all.error();
   std::vector<pid_t> family = {root};
   std::vector<Process> found;
   for (bool more = true; more;) {
     more = false;
-    for (const Process& process : all) {
+    for (const Process& process : *all) {
       const auto known = [&](pid_t pid) {
         return std::find(family.begin(), family.end(), pid) != family.end();
       };
@@ -83,17 +111,18 @@ std::vector<Process> Descendants(pid_t root) {
 }
 
 bool Signal(const Process& process, int signal) {
-  // The handle first: whoever it names is compared with whom we mean.
-  const Fd handle(static_cast<int>(::syscall(SYS_pidfd_open, process.pid, 0)));
+  // The handle comes first: then the process behind it is compared with the one that we mean.
+  const Fd handle = os::OpenProcess(process.pid);
   if (!handle.ok()) return false;
   const auto now = FindProcess(process.pid);
-  if (!now || now->start != process.start) return false;
-  return ::syscall(SYS_pidfd_send_signal, handle.get(), signal, nullptr, 0) == 0;
+  if (!now || !*now || (*now)->start != process.start) return false;
+  return os::SignalProcess(handle, signal);
 }
 
-std::string EnvironmentOf(pid_t pid) {
-  auto text = ReadWhole(fmt::format("/proc/{}/environ", pid), kEnvironmentBytes);
-  return text ? std::move(*text) : std::string();
+Result<std::string> EnvironmentOf(pid_t pid) {
+  auto text = ReadProc(fmt::format("/proc/{}/environ", pid), kEnvironmentBytes);
+  if (!text) return text.error();
+  return *text ? std::move(**text) : std::string();
 }
 
 std::optional<std::string_view> Lookup(std::string_view environment, std::string_view name) {
@@ -106,6 +135,33 @@ std::optional<std::string_view> Lookup(std::string_view environment, std::string
     environment.remove_prefix(std::min(end + 1, environment.size()));
   }
   return std::nullopt;
+}
+
+namespace {
+
+template <class Belongs>
+Result<std::vector<JobProcess>> JobProcesses(Belongs belongs) {
+  std::vector<JobProcess> found;
+  const auto all = AllProcesses();
+  if (!all) return all.error();
+  for (const Process& process : *all) {
+    if (process.zombie) continue;
+    auto environment = EnvironmentOf(process.pid);
+    if (!environment) return environment.error();
+    const auto work = Lookup(*environment, "VODA_JOB_DIR");
+    if (work && belongs(*work)) found.push_back({process, std::move(*environment)});
+  }
+  return found;
+}
+
+}  // namespace
+
+Result<std::vector<JobProcess>> ProcessesOfJob(const std::string& work) {
+  return JobProcesses([&work](std::string_view of) { return of == work; });
+}
+
+Result<std::vector<JobProcess>> ProcessesOfJobsBelow(const std::string& folder) {
+  return JobProcesses([below = folder + "/"](std::string_view of) { return of.starts_with(below); });
 }
 
 }  // namespace voda::local

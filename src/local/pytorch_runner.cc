@@ -1,11 +1,10 @@
-// PyTorchJob: one process per worker. Worker 0 hosts the rendezvous and its end decides: without it the
+// PyTorchJob: one process per worker. Worker 0 hosts the rendezvous, and its end decides: without it the
 // others have nobody to meet, so its loss stops them all, and its start makes a new incarnation.
 #include <fmt/format.h>
 #include <signal.h>
 
 #include <algorithm>
 #include <charconv>
-#include <limits>
 #include <map>
 #include <set>
 #include <utility>
@@ -19,20 +18,20 @@ namespace voda::local {
 
 namespace {
 
-constexpr double kForever = std::numeric_limits<double>::infinity();
-// What worker 0 gets to end, too, when another has ended well: agents end within seconds of each other.
+// How long worker 0 may take to end, too, after another has ended well: agents end within seconds of each
+// other.
 constexpr double kAfterSuccess = 60;
-// So often a worker that ended well before worker 0 is started again; then it has done its part.
+// How often a worker that ended well before worker 0 is started again; after that it has done its part.
 constexpr int kEarlyMax = 3;
 // How long a resize waits for torchrun to have formed its group, and how often it looks.
 constexpr double kFormingMax = 60;
 constexpr double kLookEvery = 0.25;
-// How often it is looked at what torchrun does.
+// How often it is checked what torchrun does.
 constexpr double kLookInsideEvery = 2;
 
 class PyTorchRunner final : public JobRunner {
  public:
-  PyTorchRunner(Machine& machine, ClusterJob job) : JobRunner(machine, std::move(job)) {}
+  PyTorchRunner(Machine& machine, AcceptedJob job) : JobRunner(machine, std::move(job)) {}
 
   std::vector<int> HeldDevices(const std::string& node) const override {
     std::vector<int> held;
@@ -45,7 +44,7 @@ class PyTorchRunner final : public JobRunner {
 
  protected:
   std::string Title(int worker) const override {
-    return worker == 0 && job_.spec.master ? "the master" : fmt::format("worker {}", worker);
+    return worker == 0 && job_.spec->master ? "the master" : fmt::format("worker {}", worker);
   }
 
   std::vector<std::string> Actual() const override {
@@ -63,15 +62,15 @@ class PyTorchRunner final : public JobRunner {
     return seats;
   }
 
-  // Those that ended while nobody looked and worker 0 goes on: they keep their seats until they are judged,
-  // as they would have under a Voda that was there.
+  // Workers that ended while Voda was away and worker 0 went on keep their seats until they are judged, as
+  // if Voda had been there.
   void OnAdopted() override {
     adopted_ = true;
     for (const auto& [number, worker] : workers_.live()) {
-      attempts_[worker.start.serial] = LastAttempt(worker.start.folder, BootTime()).number;
+      attempts_[worker.start.serial] = LastAttempt(worker.start.folder, UptimeNow()).number;
     }
     if (workers_.Find(0) == nullptr) return;
-    const double now = BootTime();
+    const double now = UptimeNow();
     std::vector<StartRecord> rest;
     for (StartRecord& start : std::exchange(found_, {})) {
       const bool waits = start.worker != 0 && start.spec &&
@@ -89,26 +88,26 @@ class PyTorchRunner final : public JobRunner {
   void OnEnd(StartRecord start, double now) override {
     const bool success = start.exit->success();
     if (start.worker == 0 && success) {
-      Close(start, {Verdict::Kind::kCompleted, 0});
+      Close(start, {ExitVerdict::Kind::kCompleted, 0});
       DropPending();
       Complete(now);
       return;
     }
     if (!success && order_ && order_->started.contains(start.serial)) {
-      // Judged at once: nothing else is known to be under way.
+      // It is judged at once: nothing else is known to be under way.
       if (order_->failed.empty()) order_->failed = Message(start, "at its start");
       // A worker that the job never had is not missing.
       if (static_cast<std::size_t>(start.worker) < believed_.size()) lost_.insert(start.worker);
-      if (Judged(start, now) && start.worker == 0) DropPending();
+      if (CountEnd(start, now) && start.worker == 0) DropPending();
       return;
     }
     if (start.worker == 0) {
-      // Whoever failed first is to blame.
+      // The worker that failed first is to blame.
       while (!pending_.empty() && running()) JudgeOne(FirstPending(), now);
-      if (running() && Judged(start, now)) Collapse(fmt::format("worker 0 {}", Describe(*start.exit)));
+      if (running() && CountEnd(start, now)) Collapse(fmt::format("worker 0 {}", Describe(*start.exit)));
       return;
     }
-    const bool may_be_done = Rigid(job_.spec) || early_ >= kEarlyMax;
+    const bool may_be_done = Rigid(*job_.spec) || early_ >= kEarlyMax;
     const double patience = !success ? config().judge_seconds : may_be_done ? kForever : kAfterSuccess;
     const int number = start.worker;
     const auto at =
@@ -117,7 +116,8 @@ class PyTorchRunner final : public JobRunner {
   }
 
   bool Consider(double now) override {
-    // Gone unless it was vacated; also where a Voda that was killed had asked only some of them to stop.
+    // Worker 0 is gone unless it was vacated. This also covers a Voda that was killed after it had asked
+    // only some workers to stop.
     const bool vacated = !std::exchange(adopted_, false) && !believed_.empty() && believed_[0].empty();
     if (!workers_.live().empty() && workers_.Find(0) == nullptr && !order_ && !vacated && !collapse_)
       Collapse("worker 0 is gone");
@@ -134,7 +134,7 @@ class PyTorchRunner final : public JobRunner {
   }
 
   bool Step(double now) override {
-    Order& order = *order_;
+    OrderInHand& order = *order_;
     if (!order.failed.empty()) {
       bool left = false;
       for (const auto& [number, worker] : workers_.live()) {
@@ -171,12 +171,12 @@ class PyTorchRunner final : public JobRunner {
     }
     if (waiting) return false;
     if (takes && !StartMissing(order)) return Step(now);
-    return Settled(now) && Done(now);
+    return TrialOver(now) && Done(now);
   }
 
   double NextOfKind(double now) const override {
     double next = forming_since_ ? now + kLookEvery : kForever;
-    if (!workers_.live().empty() && !Rigid(job_.spec))
+    if (!workers_.live().empty() && !Rigid(*job_.spec))
       next = std::min(next, std::max(look_inside_, now + kLookEvery));
     for (const auto& [number, pending] : pending_) {
       if (pending.judge_at > now) next = std::min(next, pending.judge_at);
@@ -185,9 +185,9 @@ class PyTorchRunner final : public JobRunner {
   }
 
  private:
-  // Whether torchrun is still bringing its workers together, so that none may be taken away: those left would
-  // wait for it for minutes. Formed is a group in which every agent has a training process that knows the
-  // size of today. Not for ever: a program that never forms must not keep its seats.
+  // Whether torchrun is still bringing its workers together, so that none may be taken away: the others
+  // would wait for it for minutes. A group is formed when every agent has a training process that knows the
+  // present size. The wait has a limit: a program that never forms a group must not keep its seats.
   bool Forming(double now) {
     const auto leaves = [&](const auto& entry) { return !Stays(*order_, entry.first, entry.second); };
     const auto& live = workers_.live();
@@ -206,12 +206,12 @@ class PyTorchRunner final : public JobRunner {
     return false;
   }
 
-  // What it did is looked at first, for a script may hide the command.
+  // What the workers did comes first, since a script may hide the command.
   bool RunsTorchrun() const {
     const auto& live = workers_.live();
     return std::any_of(live.begin(), live.end(),
                        [](const auto& entry) { return Exists(TorchrunPath(entry.second.start.folder)); }) ||
-           NamesTorchrun(job_.spec);
+           NamesTorchrun(*job_.spec);
   }
 
   bool Formed() const {
@@ -221,10 +221,10 @@ class PyTorchRunner final : public JobRunner {
   }
 
   // torchrun is told to restart training as often as resizes may need, so a script that fails would be
-  // started for ever. Where there is no torchrun there are no attempts to be seen. Each time counts as the
-  // failure of a worker would: unless that attempt had seen a change of the group, which is what the restarts
-  // are for. A job that names its own limit means it.
-  bool CountsAttempts() const { return job_.spec.elastic && !job_.spec.max_restarts; }
+  // restarted for ever. Without torchrun there are no attempts to see. Each attempt counts like the failure
+  // of a worker, unless it followed a change of the group, which is what the restarts are for. A job's own
+  // limit is left to torchrun.
+  bool CountsAttempts() const { return job_.spec->elastic && !job_.spec->max_restarts; }
 
   void LookInside(double now) {
     if (now < look_inside_) return;
@@ -233,25 +233,27 @@ class PyTorchRunner final : public JobRunner {
     if (CountsAttempts()) CountAttempts(now);
   }
 
-  // Training that was told of members who have left cannot go on. Mostly it fails at once and torchrun forms
-  // the group anew; but where it was still meeting the others, or waits inside a collective operation, it
-  // would wait for its own time limit, which may be half an hour. It is made to fail.
+  // Training that knows of workers who have left cannot go on. Mostly it fails at once and torchrun forms
+  // the group anew; but if it was still meeting the others, or waits inside a collective operation, it
+  // would wait for its own time limit, which may be half an hour. So it is made to fail.
   void EndStale(double now) {
-    if (Rigid(job_.spec) || workers_.live().empty()) return;
+    if (Rigid(*job_.spec) || workers_.live().empty()) return;
     const double left = LastEnd();
     if (left == 0 || left == fresh_since_ || now < left + config().stale_seconds) return;
     for (const auto& [number, worker] : workers_.live()) {
       if (worker.stopping) return;
     }
     bool stale = false;
-    for (const Training& training : TrainingProcesses(workers_.folder().path())) {
+    const auto trainings = TrainingProcesses(workers_.folder().path());
+    if (!trainings) return;
+    for (const Training& training : *trainings) {
       if (training.group <= static_cast<int>(workers_.live().size()) || training.began > left) continue;
       stale = true;
       if (!Signal(training.process, SIGKILL)) continue;
       Log(LogLevel::kInfo, "training waited for workers that have left, and was ended",
           {{"job", job_.name}, {"worker", training.worker}, {"group", training.group}});
     }
-    if (!stale) fresh_since_ = left;  // whatever is started later knows better
+    if (!stale) fresh_since_ = left;  // whatever is started later knows the new group
   }
 
   void CountAttempts(double now) {
@@ -272,11 +274,11 @@ class PyTorchRunner final : public JobRunner {
     attempts_ = std::move(seen);
     for (; failed > 0 && running(); --failed) {
       blamed.exit = ExitRecord{.code = 1, .ended = now};
-      const Judgement judgement = JudgeEnd(blamed, disturbed, now);
+      const ExitJudgement judgement = JudgeEnd(blamed, disturbed, now);
       std::string message = fmt::format("{}: training failed and torchrun started it again ({})",
                                         Title(blamed.worker), judgement.rule);
       if (const std::string lines = LastLinesOf(blamed.folder); !lines.empty()) message += ": " + lines;
-      Count(judgement, message);
+      Count(judgement, message, *blamed.exit);
     }
   }
 
@@ -292,17 +294,17 @@ class PyTorchRunner final : public JobRunner {
     return at < order.seats.size() ? order.seats[at] : std::string();
   }
 
-  static bool Stays(const Order& order, int number, const Worker& worker) {
+  static bool Stays(const OrderInHand& order, int number, const Worker& worker) {
     if (worker.stopping || (order.whole && worker.start.serial < order.first_new)) return false;
     return worker.start.spec && !worker.start.spec->node.empty() &&
            worker.start.spec->node == SeatIn(order, number);
   }
 
-  // Whether the new size is not one that worker 0 was told of: the job's limits changed since it was started.
+  // Whether worker 0 was not told of the new size: the job's limits have changed since its start.
   bool Outside(const Order& order) const {
     const Worker* root = workers_.Find(0);
     if (root == nullptr || order.seats.empty() || order.seats[0].empty()) return false;
-    const auto& own = job_.spec.worker.env;  // a job that says so itself means it
+    const auto& own = job_.spec->worker.env;  // a job's own setting stands
     if (std::any_of(own.begin(), own.end(), [](const EnvVar& v) { return v.name == "PET_NNODES"; }))
       return false;
     for (const EnvVar& variable : root->start.spec->env) {
@@ -314,17 +316,18 @@ class PyTorchRunner final : public JobRunner {
       if (code == std::errc() && colon != end) std::from_chars(colon + 1, end, max);
       const int size = static_cast<int>(order.seats.size());
       const bool told = size >= min && size <= max;
-      // Only where another start would tell it better.
-      return !told && size >= job_.spec.min && size <= job_.spec.max;
+      // Only if another start would tell it better.
+      return !told && size >= job_.spec->limits.min && size <= job_.spec->limits.max;
     }
     return false;
   }
 
-  // Worker 0 cannot be started beside others, and a job that keeps its size only as a whole, unless those
-  // that run still wait for the rest of their start.
-  void ConsiderWhole(Order& order) {
+  // Decides whether the job must be started as a whole. Worker 0 cannot be started beside others. A job
+  // that keeps its size can only be started as a whole, unless its running workers still wait for the rest
+  // of their start.
+  void ConsiderWhole(OrderInHand& order) {
     if (workers_.live().empty()) return;
-    const bool rigid = Rigid(job_.spec);
+    const bool rigid = Rigid(*job_.spec);
     bool whole = false;
     for (int number = 0; number < static_cast<int>(order.seats.size()); ++number) {
       const Worker* worker = workers_.Find(number);
@@ -335,22 +338,26 @@ class PyTorchRunner final : public JobRunner {
     order.first_new = workers_.next_serial();
   }
 
-  // Whether a worker was started in the present incarnation, and is gone.
+  // Whether a worker was started in the present incarnation and is gone. If that cannot be read, it counts as
+  // started: the job is then started as a whole, which is right in any case.
   bool Ran(int number) const {
-    for (const StartRecord& start : workers_.folder().Starts()) {
+    const auto starts = workers_.folder().Starts();
+    if (!starts) return true;
+    for (const StartRecord& start : *starts) {
       if (start.worker == number && start.spec && start.spec->incarnation == workers_.last_incarnation() &&
-          !(start.verdict && start.verdict->kind == Verdict::Kind::kLost))
+          !(start.verdict && start.verdict->kind == ExitVerdict::Kind::kLost))
         return true;
     }
     return false;
   }
 
-  // Ascending, so that what a crash leaves is a job of fewer workers. False: the order failed.
-  bool StartMissing(Order& order) {
+  // Starts in ascending order, so that a crash leaves a job of fewer workers. Returns false if the order
+  // failed.
+  bool StartMissing(OrderInHand& order) {
     for (int number = 0; number < static_cast<int>(order.seats.size()); ++number) {
       const std::string node = SeatIn(order, number);
       if (node.empty() || workers_.Find(number) != nullptr) continue;
-      if (pending_.contains(number)) continue;  // started by this order, and it ended well
+      if (pending_.contains(number)) continue;  // this order started it, and it ended well
       if (const Status started = StartOne(order, number, node); !started) {
         order.failed = started.error().message;
         return false;
@@ -359,29 +366,34 @@ class PyTorchRunner final : public JobRunner {
     return true;
   }
 
-  Status StartOne(const Order& order, int number, const std::string& node) {
-    Seat seat{.worker = number, .node = node, .serial = workers_.next_serial()};
-    auto devices = machine_.FreeDevices(node, job_.spec.gpus_per_worker);
+  Status StartOne(const OrderInHand& order, int number, const std::string& node) {
+    auto devices = machine_.FreeDevices(node, job_.spec->gpus_per_worker);
     if (!devices) return devices.error();
-    seat.devices = std::move(devices->indices);
-    seat.has_devices = devices->known;
+    const bool anew = order.kind == ActionKind::kStart || order.whole;
+    const bool master = number == 0 && job_.spec->master;
+    WorkerSpec start{
+        .worker = number,
+        .node = node,
+        .devices = std::move(devices->indices),
+        .purpose = anew                     ? "start"
+                   : lost_.contains(number) ? "repair"
+                                            : std::string(Name(order.kind)),
+        .memory_bytes = master ? job_.spec->master->memory_bytes : job_.spec->worker.memory_bytes};
+    Told told{.has_devices = devices->known, .nnodes = {}, .discover_hosts = {}};
     const Worker* root = workers_.Find(0);
     if (root == nullptr) {
       const auto port = machine_.FreePort();
       if (!port) return port.error();
-      seat.port = *port;
-      seat.incarnation = workers_.last_incarnation() + 1;
+      start.port = *port;
+      start.incarnation = workers_.last_incarnation() + 1;
     } else {
-      seat.port = root->start.spec->port;
-      seat.incarnation = root->start.spec->incarnation;
+      start.port = root->start.spec->port;
+      start.incarnation = root->start.spec->incarnation;
       for (const EnvVar& variable : root->start.spec->env) {
-        if (variable.name == "PET_NNODES") seat.nnodes = variable.value;
+        if (variable.name == "PET_NNODES") told.nnodes = variable.value;
       }
     }
-    const bool master = number == 0 && job_.spec.master;
-    seat.memory_bytes = master ? job_.spec.master->memory_bytes : job_.spec.worker.memory_bytes;
-    const bool anew = order.kind == ActionKind::kStart || order.whole;
-    return Start(seat, anew ? "start" : lost_.contains(number) ? "repair" : std::string(Name(order.kind)));
+    return Start(std::move(start), told);
   }
 
   void Collapse(std::string reason) {
@@ -402,7 +414,7 @@ class PyTorchRunner final : public JobRunner {
         const bool failed = !at->second.start.exit->success();
         const std::string how = fmt::format("worker {} {}", at->first, Describe(*at->second.start.exit));
         JudgeOne(at, now);
-        if (failed && running() && Rigid(job_.spec)) return Collapse(how);
+        if (failed && running() && Rigid(*job_.spec)) return Collapse(how);
       }
       at = next;
     }
@@ -420,16 +432,16 @@ class PyTorchRunner final : public JobRunner {
     lost_.insert(start.worker);
     if (start.exit->success()) {
       ++early_;
-      Close(start, {Verdict::Kind::kEarly, 0});
+      Close(start, {ExitVerdict::Kind::kEarly, 0});
     } else {
-      Judged(start, now);
+      CountEnd(start, now);
     }
   }
 
-  // Nothing depends on how they ended any more.
+  // Nothing depends any more on how the worker ended.
   void DropPending(PendingMap::iterator at) {
     const bool success = at->second.start.exit->success();
-    Close(at->second.start, {success ? Verdict::Kind::kEarly : Verdict::Kind::kDisturbed, 0});
+    Close(at->second.start, {success ? ExitVerdict::Kind::kEarly : ExitVerdict::Kind::kDisturbed, 0});
     pending_.erase(at);
   }
   void DropPending() {
@@ -438,18 +450,18 @@ class PyTorchRunner final : public JobRunner {
 
   int early_ = 0;
   bool adopted_ = false;
-  std::optional<double> forming_since_;  // a resize waits for torchrun
-  std::map<int, int> attempts_;          // of torchrun, by serial, that were looked at
+  std::optional<double> forming_since_;  // set while a resize waits for torchrun
+  std::map<int, int> attempts_;          // torchrun's attempts that were handled, by serial
   double look_inside_ = 0;
-  double fresh_since_ = 0;  // the end of a worker after which no training waits for it any more
-  bool collapse_ = false;   // all workers are being stopped, for worker 0 is gone
+  double fresh_since_ = 0;  // the end of a worker that no training waits for any more
+  bool collapse_ = false;   // all workers are being stopped, because worker 0 is gone
   std::string collapse_reason_;
   PendingMap pending_;  // workers other than 0 that ended, until worker 0 has had time to end, too
 };
 
 }  // namespace
 
-std::unique_ptr<JobRunner> MakePyTorchRunner(Machine& machine, ClusterJob job) {
+std::unique_ptr<JobRunner> MakePyTorchRunner(Machine& machine, AcceptedJob job) {
   return std::make_unique<PyTorchRunner>(machine, std::move(job));
 }
 

@@ -18,11 +18,14 @@
 #include <string>
 #include <vector>
 
+#include "base/untrusted_file.h"
 #include "local/files.h"
+#include "local/launch.h"
 #include "local/log_sink.h"
 #include "local/memory_group.h"
 #include "local/proc.h"
-#include "local/records.h"
+#include "local/start_files.h"
+#include "os/child.h"
 
 extern char** environ;  // NOLINT: POSIX
 
@@ -32,20 +35,20 @@ namespace local {
 
 namespace {
 
-constexpr std::size_t kSpecBytes = std::size_t{64} << 20;
-constexpr double kRest = 2;     // seconds that descendants get once the worker itself has ended
-constexpr double kLook = 0.05;  // how often they are looked after then
-constexpr int kExitTries = 20;  // to record the end on a disk that is full, one a second
+constexpr double kRest = 2;  // seconds that descendants may live on after the worker itself has ended
+constexpr double kDescendantsEvery = 0.05;  // seconds between two looks at them
+constexpr double kFolderEvery = 2;          // and between two looks whether the folder is still there
+constexpr int kExitTries = 20;              // tries to record the end on a full disk, one a second
 constexpr int kCannotRun = 127;
-constexpr std::size_t kLastWords = std::size_t{1} << 20;  // bytes still read once all are gone
+constexpr std::size_t kLastWords = std::size_t{1} << 20;  // bytes read after all processes are gone
 
 bool WriteLock(const LockRecord& record) {
   const std::string text = Encode(record);
   return ::pwrite(kLockFd, text.data(), text.size(), 0) == static_cast<ssize_t>(text.size());
 }
 
-// All to their defaults. By the system call: the library keeps two signals to itself and has posix_spawn
-// ignore them, and what is ignored stays so across exec.
+// Resets all signals to their defaults, by the system call: the library reserves two signals and makes
+// posix_spawn ignore them, and an ignored signal stays ignored across exec.
 void ResetSignals() {
   const unsigned long by_default[8] = {};
   constexpr std::size_t kSetBytes = 8;
@@ -53,7 +56,7 @@ void ResetSignals() {
     ::syscall(SYS_rt_sigaction, number, by_default, nullptr, kSetBytes);
 }
 
-// In the child, between fork and exec.
+// Runs in the child, between fork and exec.
 [[noreturn]] void RunWorker(const WorkerSpec& spec, const MemoryGroup* group, pid_t shim, int output) {
   ::setpgid(0, 0);
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -76,23 +79,18 @@ void ResetSignals() {
   if (::chdir(spec.working_dir.c_str()) != 0)
     fail(fmt::format("cannot enter the working directory {}", spec.working_dir), errno);
 
-  std::vector<char*> arguments;
-  for (const std::string& argument : spec.argv) arguments.push_back(const_cast<char*>(argument.c_str()));
-  arguments.push_back(nullptr);
   std::vector<std::string> pairs;
   for (const EnvVar& variable : spec.env) pairs.push_back(variable.name + "=" + variable.value);
-  std::vector<char*> variables;
-  for (std::string& pair : pairs) variables.push_back(pair.data());
-  variables.push_back(nullptr);
-  environ = variables.data();  // its PATH is where the program is looked for
-  ::execvp(arguments[0], arguments.data());
+  std::vector<char*> variables = os::Pointers(pairs);
+  environ = variables.data();  // its PATH is searched for the program
+  ::execvp(spec.argv[0].c_str(), os::Pointers(spec.argv).data());
   fail(fmt::format("cannot run {}", spec.argv[0]), errno);
   ::_exit(kCannotRun);
 }
 
-class Shim {
+class ShimProcess {
  public:
-  Shim(std::string folder, WorkerSpec spec)
+  ShimProcess(std::string folder, WorkerSpec spec)
       : folder_(std::move(folder)), spec_(std::move(spec)), log_(folder_, spec_.log_bytes) {}
 
   void Run() {
@@ -102,9 +100,9 @@ class Shim {
   }
 
  private:
-  // The record's room on the disk, so that a full disk cannot lose how a worker ended.
+  // Reserves the record's room on the disk, so that a full disk cannot lose how a worker ended.
   void ReserveExit() {
-    exit_file_ = Fd(::open(ReservePath().c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
+    exit_file_ = MakeUntrusted(ReservePath(), O_WRONLY);
     if (exit_file_.ok()) WriteAll(exit_file_.get(), Encode(end_));
   }
   std::string ReservePath() const { return ExitPath(folder_) + ".tmp"; }
@@ -145,35 +143,43 @@ class Shim {
                            group.error().message));
       return;
     }
-    // For Voda, should this process be killed.
-    if (const Status noted = ReplaceFile(CgroupPath(folder_), group->path(), 0600, Durable::kNo); !noted)
-      log_.Say(noted.error().message);
     group_.emplace(std::move(*group));
+    NoteGroup();
   }
 
-  // Until the worker and all of its descendants are gone.
+  // For Voda, if this process is killed.
+  void NoteGroup() {
+    if (const Status noted = ReplaceFile(CgroupPath(folder_), group_->path(), 0600, Durable::kNo); !noted)
+      log_.Say(noted.error().message);
+  }
+
+  // Watches until the worker and all of its descendants are gone.
   void Watch() {
     for (;;) {
       Reap();
-      const double now = BootTime();
-      double wait = 3600;
+      const double now = UptimeNow();
+      double wait = kFolderEvery;
+      if (now >= folder_at_) {
+        KeepFolder();
+        folder_at_ = now + kFolderEvery;
+      }
       if (!ended_) {
         if (end_.asked) {
           if (now >= kill_at_) {
             ::kill(-main_, SIGKILL);
             SignalDescendants(SIGKILL);
-            kill_at_ = now + kLook;
+            kill_at_ = now + kDescendantsEvery;
           }
           wait = std::min(wait, kill_at_ - now);
         }
       } else {
-        if (Descendants(::getpid()).empty()) return;
+        if (const auto left = Descendants(::getpid()); left && left->empty()) return;
         if (rest_until_ == 0) {
           SignalDescendants(SIGTERM);
           rest_until_ = now + (end_.asked ? std::clamp(kill_at_ - now, 0.0, kRest) : kRest);
         }
         if (now >= rest_until_) SignalDescendants(SIGKILL);
-        wait = kLook;
+        wait = kDescendantsEvery;
       }
       pollfd polled[2] = {{signals_.get(), POLLIN, 0}, {output_.get(), POLLIN, 0}};
       const int milliseconds = static_cast<int>(std::max(0.0, wait) * 1000) + 1;
@@ -187,11 +193,11 @@ class Shim {
     signalfd_siginfo info{};
     while (::read(signals_.get(), &info, sizeof info) == static_cast<ssize_t>(sizeof info)) {
       if (info.ssi_signo != SIGTERM || end_.asked || ended_) continue;
-      // It may have ended already, and then it was not stopped by us.
+      // If it has ended already, we did not stop it.
       Reap();
       if (ended_) continue;
       end_.asked = true;
-      kill_at_ = BootTime() + std::max(0, spec_.grace_seconds);
+      kill_at_ = UptimeNow() + std::max(0, spec_.grace_seconds);
       ::kill(-main_, SIGTERM);
     }
   }
@@ -204,7 +210,7 @@ class Shim {
       if (pid <= 0) return;
       if (pid != main_) continue;
       ended_ = true;
-      end_.ended = BootTime();
+      end_.ended = UptimeNow();
       if (WIFSIGNALED(status)) {
         end_.signal = WTERMSIG(status);
       } else {
@@ -214,10 +220,12 @@ class Shim {
   }
 
   static void SignalDescendants(int number) {
-    for (const Process& process : Descendants(::getpid())) Signal(process, number);
+    const auto descendants = Descendants(::getpid());
+    if (!descendants) return;  // the next look tries again
+    for (const Process& process : *descendants) Signal(process, number);
   }
 
-  // At most about `limit` bytes; false: there is nothing more now.
+  // Reads about `limit` bytes at most; returns false if there is nothing more now.
   bool ReadOutput(std::size_t limit) {
     for (std::size_t total = 0; total < limit;) {
       const ssize_t got = ::read(output_.get(), chunk_, sizeof chunk_);
@@ -232,7 +240,7 @@ class Shim {
 
   void Finish() {
     if (output_.ok()) ReadOutput(kLastWords);
-    if (end_.ended == 0) end_.ended = BootTime();
+    if (end_.ended == 0) end_.ended = UptimeNow();
     if (group_) {
       end_.out_of_memory = group_->Killed();
       if (end_.out_of_memory)
@@ -242,9 +250,33 @@ class Shim {
     for (int attempt = 0; attempt < kExitTries && !RecordExit(); ++attempt) ::sleep(1);
   }
 
+  // Somebody may remove or move the folder while the worker runs. Voda knows the worker and its end by it, so
+  // it is made again: otherwise a job that ended well would be run once more. A folder of all jobs that is
+  // gone, too, was removed with Voda's data, and stays away. Returns whether the folder is ours.
+  bool KeepFolder() {
+    if (SameFile(LockPath(folder_), kLockFd)) return true;
+    ::mkdir(folder_.substr(0, folder_.rfind('/')).c_str(), 0700);
+    ::mkdir(folder_.c_str(), 0700);
+    // If another start has got the name, its shim holds the lock.
+    const auto lock = TakeLock(folder_);
+    if (!lock || ::dup3(lock->get(), kLockFd, O_CLOEXEC) < 0) return false;
+    WriteLock({.pid = ::getpid(), .started = true});
+    if (const Status written = ReplaceFile(SpecPath(folder_), Encode(spec_), 0600, Durable::kNo); !written)
+      log_.Say(written.error().message);
+    if (group_) NoteGroup();
+    if (log_.Reopen())
+      log_.Say("the folder of this worker was removed while it ran; what it had printed before is lost");
+    if (!SameFile(ReservePath(), exit_file_.get())) ReserveExit();
+    return true;
+  }
+
   bool RecordExit() {
-    if (!Exists(folder_)) return true;  // the job was erased: nobody wants to know
-    if (!exit_file_.ok()) ReserveExit();
+    struct stat about {};
+    // Where Voda's data was removed, nobody wants to know.
+    if (!KeepFolder()) return ::stat(folder_.c_str(), &about) != 0 && (errno == ENOENT || errno == ENOTDIR);
+    // The worker may have put something else in the place of the file, or taken its rights away.
+    if (!SameFile(ReservePath(), exit_file_.get())) ReserveExit();
+    ::fchmod(exit_file_.get(), 0600);
     const std::string text = Encode(end_);
     if (!exit_file_.ok() ||
         ::pwrite(exit_file_.get(), text.data(), text.size(), 0) != static_cast<ssize_t>(text.size()) ||
@@ -268,10 +300,11 @@ class Shim {
   ExitRecord end_;
   double kill_at_ = 0;
   double rest_until_ = 0;
+  double folder_at_ = 0;  // when to look at the folder
   char chunk_[16384];
 };
 
-// Signals that would end the shim or that it waits for; its child sets them back.
+// Sets the signals that would end the shim or that it waits for; its child resets them.
 void SetSignals() {
   ::signal(SIGCHLD, SIG_DFL);
   for (const int number : {SIGINT, SIGHUP, SIGQUIT, SIGPIPE, SIGXFSZ, SIGUSR1, SIGUSR2, SIGTTOU, SIGTTIN}) {
@@ -284,7 +317,7 @@ void SetSignals() {
   ::sigprocmask(SIG_SETMASK, &blocked, nullptr);
 }
 
-// Reports readiness and waits for the word to start. False: Voda went away before it gave it.
+// Reports readiness and waits to be told to start. Returns false if Voda went away before that.
 bool WaitForGo() {
   const pid_t self = ::getpid();
   if (!WriteLock({.pid = self, .started = false})) return false;
@@ -304,11 +337,11 @@ bool WaitForGo() {
 
 int ShimMain(const char* folder) {
   using namespace local;  // NOLINT: the shim's own
-  const auto text = ReadWhole(SpecPath(folder), kSpecBytes);
-  if (!text) return 1;
-  auto spec = DecodeWorkerSpec(*text);
+  const auto text = ReadUntrusted(SpecPath(folder), kMaxSpecBytes);
+  if (!text || !*text) return 1;
+  auto spec = DecodeWorkerSpec(**text);
   if (!spec) return 1;
-  // Our parent waits for this process only; the shim itself belongs to init.
+  // Our parent waits only for this process; the shim itself belongs to init.
   const pid_t child = ::fork();
   if (child != 0) ::_exit(child < 0 ? 1 : 0);
   ::setsid();
@@ -321,7 +354,7 @@ int ShimMain(const char* folder) {
   const int nothing = ::open("/dev/null", O_RDWR | O_CLOEXEC);
   for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) ::dup2(nothing, fd);
   if (nothing > STDERR_FILENO) ::close(nothing);
-  Shim(folder, std::move(*spec)).Run();
+  ShimProcess(folder, std::move(*spec)).Run();
   ::_exit(0);
 }
 

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <stdio.h>
 #include <sys/mount.h>
 
 #include "local/job_folder.h"
@@ -16,6 +17,20 @@ namespace {
 using testing::Folder;
 using testing::Slurp;
 using testing::WaitFor;
+
+// Starts a shim and tells it to start its worker.
+Result<Shim> StartShim(const std::string& program, const std::string& folder) {
+  auto launch = Launch::Begin(program, folder);
+  if (!launch) return launch.error();
+  Status reported = Ok{};
+  const bool heard = WaitFor([&] {
+    reported = (*launch)->Look();
+    return !reported || (*launch)->ready();
+  });
+  if (!reported) return reported.error();
+  if (!heard) return (*launch)->DidNotStart();
+  return (*launch)->Go();
+}
 
 // A start folder with a spec, and its shim.
 class ShimTest : public ::testing::Test {
@@ -36,8 +51,8 @@ class ShimTest : public ::testing::Test {
   ExitRecord WaitExit() {
     EXPECT_TRUE(WaitFor([&] { return Ended(shim_); }));
     const auto record = ReadExit(path());
-    EXPECT_TRUE(record);
-    return record.value_or(ExitRecord{.code = -1});
+    EXPECT_TRUE(record && *record);
+    return record.value().value_or(ExitRecord{.code = -1});
   }
 
   std::string LogText() {
@@ -49,8 +64,10 @@ class ShimTest : public ::testing::Test {
   // Processes with our mark in their environment.
   int Marked() {
     int count = 0;
-    for (const Process& process : AllProcesses()) {
-      if (!process.zombie && Lookup(EnvironmentOf(process.pid), "VODA_TEST") == folder_.path()) ++count;
+    const auto all = AllProcesses();
+    for (const Process& process : all.value()) {
+      if (!process.zombie && Lookup(EnvironmentOf(process.pid).value(), "VODA_TEST") == folder_.path())
+        ++count;
     }
     return count;
   }
@@ -70,8 +87,51 @@ TEST_F(ShimTest, RecordsTheExitCodeAndTheOutput) {
   EXPECT_FALSE(record.asked);
   EXPECT_GT(record.ended, 0);
   EXPECT_EQ(LogText(), "out\nerr\n");
-  EXPECT_FALSE(LockHeld(path()));
+  EXPECT_FALSE(LockHeld(path()).value());
   EXPECT_EQ(Marked(), 0);
+}
+
+// Below a folder for all jobs, as Voda has one.
+class RemovedFolderTest : public ShimTest {
+ protected:
+  RemovedFolderTest() { EXPECT_TRUE(MakeFolder(path(), 0700)); }
+  std::string job() const { return folder_.path() + "/jobs/1"; }
+  std::string path() const override { return job() + "/w0-0"; }
+  // A worker that ends when it is told to.
+  void BeginWaiting() {
+    Shell("while ! [ -e " + folder_.path() + "/go ]; do sleep 0.05; done; echo bye; exit 3");
+  }
+  void Go() { ASSERT_TRUE(ReplaceFile(folder_.path() + "/go", "", 0600, Durable::kNo)); }
+};
+
+TEST_F(RemovedFolderTest, TheEndIsRecordedAllTheSame) {
+  BeginWaiting();
+  RemoveTree(job());
+  Go();
+  EXPECT_EQ(WaitExit().code, 3);
+  const auto starts = JobFolder(job()).Starts().value();
+  ASSERT_EQ(starts.size(), 1U);
+  EXPECT_EQ(Encode(starts[0].spec.value()), Encode(spec_));
+  EXPECT_NE(LogText().find("bye\n"), std::string::npos) << LogText();
+}
+
+TEST_F(RemovedFolderTest, TheNextVodaFindsTheShim) {
+  BeginWaiting();
+  ASSERT_EQ(::rename(job().c_str(), (job() + ".moved").c_str()), 0);
+  EXPECT_TRUE(WaitFor([&] { return LockHeld(path()).value(); }));
+  const auto found = FindShim(path());
+  ASSERT_TRUE(found && *found);
+  EXPECT_EQ((*found)->pid, shim_.pid);
+  Go();
+  EXPECT_EQ(WaitExit().code, 3);
+}
+
+TEST_F(RemovedFolderTest, NothingIsMadeAgainWhereVodasDataIsGone) {
+  BeginWaiting();
+  RemoveTree(folder_.path() + "/jobs");
+  Go();
+  EXPECT_TRUE(WaitFor([&] { return Ended(shim_); }));
+  EXPECT_FALSE(Exists(folder_.path() + "/jobs"));
 }
 
 TEST_F(ShimTest, RecordsASignal) {
@@ -116,7 +176,7 @@ TEST_F(ShimTest, SignalsAndFilesAreAsInAFreshProcess) {
          "print(s['SigBlk'].strip(), int(s['SigIgn'],16) & ~(1<<12|1<<24))\n"  // python ignores PIPE and XFSZ
          "print(os.readlink('/proc/self/fd/0'), os.getpgid(0)==os.getpid())\n"});
   EXPECT_EQ(WaitExit().code, 0);
-  // The fourth is the folder being listed.
+  // The fourth descriptor is the folder being listed.
   EXPECT_EQ(LogText(), "[0, 1, 2] 4\n0000000000000000 0\n/dev/null True\n");
 }
 
@@ -134,7 +194,7 @@ TEST_F(ShimTest, AWorkerThatIgnoresSigtermIsKilledAfterItsGrace) {
   spec_.grace_seconds = 1;
   Shell("trap '' TERM; echo up; while :; do sleep 0.05; done");
   ASSERT_TRUE(WaitFor([&] { return LogText() == "up\n"; }));
-  const double asked_at = BootTime();
+  const double asked_at = UptimeNow();
   SendSignal(shim_, SIGTERM);
   const ExitRecord record = WaitExit();
   EXPECT_TRUE(record.asked);
@@ -144,7 +204,8 @@ TEST_F(ShimTest, AWorkerThatIgnoresSigtermIsKilledAfterItsGrace) {
 }
 
 TEST_F(ShimTest, LeavesNoDescendantBehind) {
-  // One in the group, one in a session of its own that ignores SIGTERM, one orphaned in another session.
+  // One process is in the group, one ignores SIGTERM in a session of its own, one is orphaned in another
+  // session.
   Shell(
       "sleep 1000 & setsid sh -c \"trap '' TERM; while :; do sleep 0.05; done\" & "
       "setsid sh -c 'setsid sleep 1000 & exit 0'; echo up; "
@@ -171,8 +232,8 @@ TEST_F(ShimTest, TheWorkerDiesWithItsShim) {
   SendSignal(shim_, SIGKILL);
   ASSERT_TRUE(WaitFor([&] { return Ended(shim_); }));
   EXPECT_TRUE(WaitFor([&] { return Marked() == 0; }));
-  EXPECT_FALSE(LockHeld(path()));
-  EXPECT_FALSE(ReadExit(path()));
+  EXPECT_FALSE(LockHeld(path()).value());
+  EXPECT_FALSE(ReadExit(path()).value());
 }
 
 TEST_F(ShimTest, KeepsTheNewestOfALongLog) {
@@ -183,7 +244,7 @@ TEST_F(ShimTest, KeepsTheNewestOfALongLog) {
   EXPECT_LE(text.size(), 100'000U);
   EXPECT_GE(text.size(), 50'000U);
   EXPECT_TRUE(text.ends_with("line 39998\nline 39999\n"));
-  // Without a gap: what is there is the end of what was printed.
+  // There is no gap: the log is the end of what was printed.
   std::string all;
   for (int i = 0; i < 40000; ++i) all += "line " + std::to_string(i) + "\n";
   EXPECT_TRUE(all.ends_with(text));
@@ -191,15 +252,15 @@ TEST_F(ShimTest, KeepsTheNewestOfALongLog) {
 
 TEST_F(ShimTest, ALockIsHeldFromTheStartAndASecondShimIsRefused) {
   Shell("exec sleep 1000");
-  EXPECT_TRUE(LockHeld(path()));
+  EXPECT_TRUE(LockHeld(path()).value());
   const auto second = StartShim("/proc/self/exe", path());
   EXPECT_FALSE(second);
   auto found = FindShim(path());
-  ASSERT_TRUE(found);
-  EXPECT_EQ(found->pid, shim_.pid);
+  ASSERT_TRUE(found && *found);
+  EXPECT_EQ((*found)->pid, shim_.pid);
   SendSignal(shim_, SIGTERM);
   WaitExit();
-  EXPECT_FALSE(FindShim(path()));
+  EXPECT_FALSE(FindShim(path()).value());
 }
 
 TEST_F(ShimTest, AShimThatIsNotThereIsAnError) {
@@ -210,7 +271,7 @@ TEST_F(ShimTest, AShimThatIsNotThereIsAnError) {
   EXPECT_NE(missing.error().message.find("/no/such/shim"), std::string::npos);
   const auto other = StartShim("/bin/false", path());
   ASSERT_FALSE(other);
-  EXPECT_FALSE(LockHeld(path()));
+  EXPECT_FALSE(LockHeld(path()).value());
 }
 
 TEST_F(ShimTest, AMemoryLimitKillsTheWorkerOnly) {
@@ -225,7 +286,7 @@ TEST_F(ShimTest, AMemoryLimitKillsTheWorkerOnly) {
   EXPECT_FALSE(Exists(Slurp(CgroupPath(path()))));
 }
 
-// On a disk of its own, which can be full.
+// Runs on a disk of its own, which can be full.
 class FullDiskTest : public ShimTest {
  protected:
   void SetUp() override {
@@ -240,7 +301,8 @@ class FullDiskTest : public ShimTest {
 };
 
 TEST_F(FullDiskTest, CostsLogLinesAndNothingElse) {
-  // Takes what the log does not: freed in the end, for the last words and for what is still in the pipe then.
+  // This takes the room that the log does not use; it is freed at the end, for the last output and the
+  // record.
   {
     const Fd ballast(::open((path() + "/ballast").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
     WriteAll(ballast.get(), std::string(300'000, 'b'));

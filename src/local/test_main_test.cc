@@ -1,5 +1,5 @@
 // The test program in its other roles, taken before main: `__shim FOLDER` is the shim, `__owner FOLDER
-// SECONDS` is a Voda that starts two workers and lives for so long.
+// SECONDS` is a Voda that starts two workers and lives for that long.
 #include <signal.h>
 #include <unistd.h>
 
@@ -28,7 +28,7 @@ std::vector<std::string> Arguments() {
 void Own(const std::string& folder, double seconds) {
   testing::TestCluster cluster(folder);
   if (!cluster.error().empty()) ::_exit(2);
-  const ClusterJob job = testing::ShellJob("job", testing::Slurp(folder + "/../script"));
+  const testing::TestJob job = testing::ShellJob("job", testing::Slurp(folder + "/../script"));
   const std::size_t held = cluster->AddJob(job, true).size();
   cluster->Run();
   if (held < 2) cluster.Order(held == 0 ? ActionKind::kStart : ActionKind::kGrow, "job", "ab");

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,6 +9,7 @@
 #include <filesystem>
 #include <string_view>
 
+#include "base/clock.h"
 #include "local/environment.h"
 
 namespace voda::local {
@@ -17,6 +17,7 @@ namespace voda::local {
 namespace {
 
 constexpr std::string_view kAttempt = "attempt_";
+constexpr int kMostLooked = 100'000;  // a job may make more folders than torchrun does
 
 int NumberAfter(std::string_view prefix, std::string_view name) {
   int number = -1;
@@ -26,7 +27,7 @@ int NumberAfter(std::string_view prefix, std::string_view name) {
   return error == std::errc() && rest == end ? number : -1;
 }
 
-// A word of a shell's text, and the last part of a path.
+// Whether a shell's text has the word, or a path that ends in it.
 bool HasWord(std::string_view text, std::string_view word) {
   constexpr std::string_view kBefore = " \t\n;&|()`'\"/=";
   constexpr std::string_view kAfter = " \t\n;&|()`'\"\\";
@@ -39,14 +40,12 @@ bool HasWord(std::string_view text, std::string_view word) {
   return false;
 }
 
-// Seconds since the folder was last changed; it is made when the attempt begins and not changed after that.
+// Seconds since the folder was last changed; it is made when the attempt begins and does not change later.
 double Age(const std::string& folder) {
   struct stat status {};
-  timespec now{};
   if (::stat(folder.c_str(), &status) != 0) return -1;
-  ::clock_gettime(CLOCK_REALTIME, &now);
-  return static_cast<double>(now.tv_sec - status.st_mtim.tv_sec) +
-         1e-9 * static_cast<double>(now.tv_nsec - status.st_mtim.tv_nsec);
+  return WallNow() -
+         (static_cast<double>(status.st_mtim.tv_sec) + 1e-9 * static_cast<double>(status.st_mtim.tv_nsec));
 }
 
 }  // namespace
@@ -64,14 +63,13 @@ bool NamesTorchrun(const JobSpec& spec) {
   return false;
 }
 
-std::vector<Training> TrainingProcesses(const std::string& job_path) {
+Result<std::vector<Training>> TrainingProcesses(const std::string& job_path) {
   static const auto ticks = static_cast<double>(::sysconf(_SC_CLK_TCK));
   std::vector<Training> found;
-  const std::string work = WorkPath(job_path);
-  for (const Process& process : AllProcesses()) {
-    if (process.zombie) continue;
-    const std::string environment = EnvironmentOf(process.pid);
-    if (Lookup(environment, "VODA_JOB_DIR") != work || !Lookup(environment, "TORCHELASTIC_RUN_ID")) continue;
+  const auto processes = ProcessesOfJob(WorkPath(job_path));
+  if (!processes) return processes.error();
+  for (const auto& [process, environment] : *processes) {
+    if (!Lookup(environment, "TORCHELASTIC_RUN_ID")) continue;
     const auto worker = Lookup(environment, "VODA_WORKER");
     const auto group = Lookup(environment, "GROUP_WORLD_SIZE");
     if (!worker || !group) continue;
@@ -83,7 +81,9 @@ std::vector<Training> TrainingProcesses(const std::string& job_path) {
 
 bool TorchrunFormed(const std::string& job_path, const std::set<int>& workers) {
   std::set<int> missing = workers;
-  for (const Training& training : TrainingProcesses(job_path)) {
+  const auto trainings = TrainingProcesses(job_path);
+  if (!trainings) return false;
+  for (const Training& training : *trainings) {
     if (training.group == static_cast<int>(workers.size())) missing.erase(training.worker);
   }
   return missing.empty();
@@ -96,11 +96,13 @@ std::string TorchrunPath(const std::string& start_folder) {
 Attempt LastAttempt(const std::string& start_folder, double now) {
   namespace fs = std::filesystem;
   Attempt last;
-  std::error_code gone;  // a folder that is not there, or no longer, has nothing to tell
-  for (fs::directory_iterator run(TorchrunPath(start_folder), gone); !gone && run != fs::end(run);
-       run.increment(gone)) {
+  std::error_code gone;  // a missing folder has no attempts
+  int left = kMostLooked;
+  for (fs::directory_iterator run(TorchrunPath(start_folder), gone);
+       !gone && run != fs::end(run) && --left > 0; run.increment(gone)) {
     std::error_code inner;
-    for (fs::directory_iterator at(run->path(), inner); !inner && at != fs::end(at); at.increment(inner)) {
+    for (fs::directory_iterator at(run->path(), inner); !inner && at != fs::end(at) && --left > 0;
+         at.increment(inner)) {
       const int number = NumberAfter(kAttempt, at->path().filename().string());
       if (number <= last.number) continue;
       last.number = number;

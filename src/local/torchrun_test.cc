@@ -69,7 +69,7 @@ TEST(Torchrun, TrainingOfAnotherVodasJobIsNotOurs) {
   const testing::Folder others;
   const TrainingOf mine(ours.path() + "/1");
   const TrainingOf theirs(others.path() + "/1");
-  const std::vector<Training> found = TrainingProcesses(ours.path() + "/1");
+  const std::vector<Training> found = TrainingProcesses(ours.path() + "/1").value();
   ASSERT_EQ(found.size(), 1U);
   EXPECT_EQ(found[0].process.pid, mine.pid());
   EXPECT_EQ(found[0].worker, 0);

@@ -2,7 +2,6 @@
 
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,10 +9,12 @@
 #include <cmath>
 #include <cstdint>
 
+#include "os/pidfd.h"
+
 namespace voda::local {
 
 Result<std::unique_ptr<Watcher>> Watcher::Make() {
-  const Fd self(static_cast<int>(::syscall(SYS_pidfd_open, ::getpid(), 0)));
+  const Fd self = os::OpenProcess(::getpid());
   if (!self.ok()) return SystemError("watch processes (pidfd_open; Linux 5.3 or later is needed)", errno);
   Fd poll(::epoll_create1(EPOLL_CLOEXEC));
   if (!poll.ok()) return SystemError("watch processes (epoll)", errno);
@@ -27,15 +28,15 @@ Result<std::unique_ptr<Watcher>> Watcher::Make() {
   return std::unique_ptr<Watcher>(new Watcher(std::move(poll), std::move(wake)));
 }
 
-void Watcher::Add(const Shim& shim) {
+void Watcher::Add(int descriptor) {
   epoll_event event{};
   event.events = EPOLLIN;
-  event.data.fd = shim.handle.get();
-  VODA_CHECK(::epoll_ctl(poll_.get(), EPOLL_CTL_ADD, shim.handle.get(), &event) == 0);
+  event.data.fd = descriptor;
+  VODA_CHECK(::epoll_ctl(poll_.get(), EPOLL_CTL_ADD, descriptor, &event) == 0);
 }
 
-void Watcher::Remove(const Shim& shim) {
-  ::epoll_ctl(poll_.get(), EPOLL_CTL_DEL, shim.handle.get(), nullptr);
+void Watcher::Remove(int descriptor) {
+  ::epoll_ctl(poll_.get(), EPOLL_CTL_DEL, descriptor, nullptr);
 }
 
 void Watcher::Wait(double seconds) {

@@ -1,25 +1,25 @@
-// Watcher: waits for the ends of processes, for a call from another thread, or for a time. Shims need not be
-// our children.
+// Watcher: waits for the reports and ends of shims, for a call from another thread, or for a time. Shims
+// need not be our children.
 #pragma once
 
 #include <memory>
 #include <utility>
 
 #include "base/result.h"
-#include "local/workers.h"
+#include "local/worker_processes.h"
 
 namespace voda::local {
 
-class Watcher final : public ProcessWatch {
+class Watcher final : public DescriptorWatch {
  public:
   static Result<std::unique_ptr<Watcher>> Make();
 
-  void Add(const Shim& shim) override;
-  void Remove(const Shim& shim) override;
+  void Add(int descriptor) override;
+  void Remove(int descriptor) override;
 
-  // Until a process has ended, somebody called Wake, or `seconds` have passed.
+  // Waits until a descriptor is readable, another thread calls Wake, or `seconds` have passed.
   void Wait(double seconds);
-  // From any thread.
+  // May be called from any thread.
   void Wake();
 
  private:

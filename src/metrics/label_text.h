@@ -1,4 +1,4 @@
-// Label values that Prometheus takes: one that is not UTF-8 would make it refuse the whole scrape.
+// Label values that Prometheus accepts: a value that is not UTF-8 would make it refuse the whole scrape.
 #pragma once
 
 #include <string>
@@ -6,7 +6,7 @@
 
 namespace voda {
 
-// At most `bytes` of the text, with U+FFFD for each byte that is not part of UTF-8.
+// Returns at most `bytes` of the text, with U+FFFD for each byte that is not UTF-8.
 std::string LabelText(std::string_view text, std::size_t bytes);
 
 }  // namespace voda

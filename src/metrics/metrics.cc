@@ -5,7 +5,6 @@
 #include <prometheus/histogram.h>
 #include <prometheus/text_serializer.h>
 
-#include <array>
 #include <cmath>
 #include <map>
 #include <mutex>
@@ -13,6 +12,8 @@
 #include <vector>
 
 #include "base/check.h"
+#include "base/indexed.h"
+#include "base/log.h"
 #include "metrics/label_text.h"
 #include "metrics/process.h"
 #include "metrics/series.h"
@@ -24,7 +25,7 @@ namespace {
 using Kind = SeriesInfo::Kind;
 using LabelValues = std::vector<std::string>;
 
-// One label set of one series; which member counts follows from the kind.
+// One label set of one series; the kind says which member is used.
 struct Value {
   prometheus::Counter counter;
   prometheus::Gauge gauge;
@@ -35,8 +36,6 @@ struct Family {
   mutable std::mutex mutex;
   std::map<LabelValues, Value> values;  // ordered: the text is the same for the same numbers
 };
-
-constexpr auto kSeries = static_cast<std::size_t>(Series::kCount);
 
 prometheus::MetricType TypeOf(Kind kind) {
   switch (kind) {
@@ -79,11 +78,13 @@ prometheus::MetricFamily Collect(const SeriesInfo& info, const Family& family) {
 }  // namespace
 
 struct Metrics::State {
-  std::array<Family, kSeries> families;
+  IndexedVector<Series, Family> families = IndexedVector<Series, Family>(SeriesTable().size());
   std::mutex process_mutex;
   double cpu_counted = 0;
+  std::uint64_t lines_counted = 0;  // of the log, dropped
 
-  // Calls `change` with the value of that label set, made where it is new. False where it was dropped.
+  // Calls `change` with the value of that label set, which is made if it is new. Returns false if it was
+  // dropped.
   template <class Change>
   void Apply(Series series, Labels labels, bool usable, Change&& change) {
     const SeriesInfo& info = InfoOf(series);
@@ -95,7 +96,7 @@ struct Metrics::State {
 
   template <class Change>
   bool TryApply(const SeriesInfo& info, LabelValues labels, Change&& change) {
-    Family& family = families[static_cast<std::size_t>(info.series)];
+    Family& family = families[info.series];
     const std::lock_guard lock(family.mutex);
     auto found = family.values.find(labels);
     if (found == family.values.end()) {
@@ -120,6 +121,10 @@ struct Metrics::State {
     set(Series::kProcessMaxFds, facts.max_fds);
     set(Series::kProcessStartTime, facts.start_time);
     const std::lock_guard lock(process_mutex);
+    if (const std::uint64_t dropped = LogLinesDropped(); dropped > lines_counted) {
+      const auto more = static_cast<double>(dropped - std::exchange(lines_counted, dropped));
+      Apply(Series::kLogLinesLost, {}, true, [&](Value& value) { value.counter.Increment(more); });
+    }
     if (facts.cpu_seconds <= cpu_counted) return;
     const double more = facts.cpu_seconds - std::exchange(cpu_counted, facts.cpu_seconds);
     Apply(Series::kProcessCpu, {}, true, [&](Value& value) { value.counter.Increment(more); });
@@ -127,7 +132,7 @@ struct Metrics::State {
 };
 
 Metrics::Metrics(std::string_view version) : state_(std::make_unique<State>()) {
-  // Series without labels begin at 0 and not with their first event.
+  // Series without labels begin at 0, not with their first event.
   for (const SeriesInfo& info : SeriesTable()) {
     if (info.labels.empty()) state_->TryApply(info, {}, [](Value&) {});
   }
@@ -159,7 +164,7 @@ void Metrics::Observe(Series series, Labels labels, double value) {
 }
 
 void Metrics::Remove(Series series, Labels labels) {
-  Family& family = state_->families[static_cast<std::size_t>(series)];
+  Family& family = state_->families[series];
   const LabelValues values = ValuesOf(InfoOf(series), labels);
   const std::lock_guard lock(family.mutex);
   family.values.erase(values);
@@ -167,7 +172,7 @@ void Metrics::Remove(Series series, Labels labels) {
 
 void Metrics::RemoveAll(Series series, std::string_view first_label) {
   VODA_CHECK(InfoOf(series).kind == Kind::kGauge && !InfoOf(series).labels.empty());
-  Family& family = state_->families[static_cast<std::size_t>(series)];
+  Family& family = state_->families[series];
   const std::string first = LabelText(first_label, kMostLabelBytes);
   const std::lock_guard lock(family.mutex);
   std::erase_if(family.values, [&](const auto& entry) { return entry.first.front() == first; });
@@ -178,7 +183,7 @@ std::string Metrics::Text(Role role) const {
   std::vector<prometheus::MetricFamily> families;
   for (const SeriesInfo& info : SeriesTable()) {
     if ((info.roles & static_cast<int>(role)) == 0) continue;
-    auto family = Collect(info, state_->families[static_cast<std::size_t>(info.series)]);
+    auto family = Collect(info, state_->families[info.series]);
     if (!family.metric.empty()) families.push_back(std::move(family));
   }
   return prometheus::TextSerializer().Serialize(families);

@@ -1,5 +1,5 @@
-// Metrics: everything Voda exports to Prometheus, behind one small face. The series, their labels and who
-// exports them stand in one table, series.cc; docs/METRICS.md shows the same table to users. Any thread.
+// Metrics: everything that Voda exports to Prometheus. The series, their labels and the roles that export
+// them stand in one table, series.cc; docs/METRICS.md shows the same table to users. Thread-safe.
 //
 //   Metrics metrics("0.1.0");
 //   metrics.Add(Series::kJobsCreated, {"v100"});
@@ -30,7 +30,7 @@ enum class Series : std::uint8_t {
   kWorkersMigrated,   // gpu_type
   kLaunchersDeleted,  // gpu_type
   kWorkerFailures,    // gpu_type
-  // Deciding and carrying out.
+  // Decisions and actions.
   kSchedulerInfo,            // gpu_type, algorithm
   kRounds,                   // gpu_type, algorithm
   kRoundDuration,            // gpu_type, algorithm
@@ -63,7 +63,7 @@ enum class Series : std::uint8_t {
   kStoreCommitDuration,
   kStoreReadDuration,
   kStoreErrors,
-  // Kubernetes, where jobs run there.
+  // Kubernetes, if jobs run there.
   kKubeRequests,  // verb, code
   kKubeRetries,
   kKubeThrottled,
@@ -71,6 +71,7 @@ enum class Series : std::uint8_t {
   kKubeRelists,
   kKubeEventsLost,
   // Voda itself; Metrics fills these in.
+  kLogLinesLost,
   kMetricsDropped,  // series
   kBuildInfo,       // version
   kProcessCpu,
@@ -87,8 +88,8 @@ class Metrics {
   enum class Role : std::uint8_t { kTrainingService = 1, kScheduler = 2, kAllocator = 4, kAll = 7 };
   using Labels = std::initializer_list<std::string_view>;
 
-  // What a series may hold, so that text from outside cannot fill the memory: beyond these, new label sets
-  // are dropped and counted in voda_metrics_dropped_total, and label values are cut.
+  // Limits, so that text from outside cannot fill the memory: new label sets beyond them are dropped and
+  // counted in voda_metrics_dropped_total, and label values are cut.
   static constexpr std::size_t kMostLabelSets = 10'000;
   static constexpr std::size_t kMostLabelBytes = 200;
 
@@ -97,18 +98,18 @@ class Metrics {
   Metrics& operator=(const Metrics&) = delete;
   ~Metrics();
 
-  // Label values are given in the order of the series' label names. A value that is no finite number, or less
+  // Label values are given in the order of the series' label names. A value that is not finite, or less
   // than 0 for a counter, is dropped and counted.
-  void Add(Series series, Labels labels = {}, double by = 1);  // counters; gauges too, also downwards
+  void Add(Series series, Labels labels = {}, double by = 1);  // counters, and gauges in both directions
   void Set(Series series, Labels labels, double value);        // gauges
   void Set(Series series, double value) { Set(series, {}, value); }
   void Observe(Series series, Labels labels, double value);  // histograms
   void Observe(Series series, double value) { Observe(series, {}, value); }
-  void Remove(Series series, Labels labels);  // what no longer exists: a node, an algorithm that was replaced
+  void Remove(Series series, Labels labels);  // of what is gone: a node, an algorithm that was replaced
   // Removes every label set of a gauge whose first label has this value, such as the nodes of a type.
   void RemoveAll(Series series, std::string_view first_label);
 
-  // In Prometheus' text format, sorted by labels within each series.
+  // Returns Prometheus' text format, sorted by labels within each series.
   std::string Text(Role role) const;
 
  private:

@@ -20,6 +20,7 @@
 #include <sstream>
 #include <thread>
 
+#include "base/enum_array.h"
 #include "metrics/label_text.h"
 #include "metrics/process.h"
 #include "metrics/series.h"
@@ -38,7 +39,7 @@ bool Has(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
-// The number behind `sample`, such as `voda_gpus{gpu_type="a",node="b"}`; NaN where it is not exported.
+// The number behind `sample`, such as `voda_gpus{gpu_type="a",node="b"}`; NaN if it is not exported.
 double Sample(const std::string& text, const std::string& sample) {
   const auto at = ("\n" + text).find("\n" + sample + " ");
   if (at == std::string::npos) return std::nan("");
@@ -56,7 +57,7 @@ void Feed(Metrics& metrics, const SeriesInfo& info, Metrics::Labels labels) {
   }
 }
 
-// Something in every series.
+// Puts something into every series.
 void FeedAll(Metrics& metrics, std::string_view label) {
   for (const SeriesInfo& info : SeriesTable()) {
     switch (info.labels.size()) {
@@ -75,7 +76,7 @@ void FeedAll(Metrics& metrics, std::string_view label) {
   }
 }
 
-// What promtool says of the text, and its exit code.
+// Returns promtool's output for the text, and its exit code.
 std::pair<int, std::string> Promtool(const std::string& text) {
   const sim::TempDir folder;
   const std::string file = folder.Write("metrics", text);
@@ -154,11 +155,10 @@ TEST(MetricsTest, AddsSetsObservesAndRemoves) {
 }
 
 TEST(MetricsTest, TheTableHasEachSeriesOnceInOrder) {
-  ASSERT_EQ(SeriesTable().size(), static_cast<std::size_t>(Series::kCount));
+  ASSERT_EQ(SeriesTable().size(), PositionOf(Series::kCount));
   std::set<std::string_view> names;
-  for (std::size_t i = 0; i < SeriesTable().size(); ++i) {
-    const SeriesInfo& info = SeriesTable()[i];
-    EXPECT_EQ(static_cast<std::size_t>(info.series), i) << info.name;
+  for (const SeriesInfo& info : SeriesTable()) {
+    EXPECT_EQ(&SeriesTable()[info.series], &info) << info.name;
     EXPECT_TRUE(names.insert(info.name).second) << info.name;
     EXPECT_EQ(info.kind == Kind::kHistogram, !info.buckets.empty()) << info.name;
     EXPECT_TRUE(std::is_sorted(info.buckets.begin(), info.buckets.end())) << info.name;
@@ -294,7 +294,7 @@ TEST(MetricsDeathTest, WrongUseIsADefectOfTheCaller) {
 
 // The documentation.
 
-// Cells of each table row between the heading and the next one.
+// Returns the cells of each table row between the heading and the next one.
 std::vector<std::vector<std::string>> RowsUnder(const std::string& heading) {
   std::ifstream file(sim::kSourceDir / "docs/METRICS.md");
   EXPECT_TRUE(file) << "docs/METRICS.md";

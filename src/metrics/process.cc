@@ -3,25 +3,30 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
-#include <sstream>
 #include <string>
-#include <vector>
+#include <string_view>
+
+#include "base/files.h"
+#include "base/text.h"
 
 namespace voda {
 
 namespace {
 
-// Seconds since 1970 at which the machine started.
-double BootTime() {
-  std::ifstream stat("/proc/stat");
-  std::string word;
-  double value = 0;
-  for (std::string line; std::getline(stat, line);) {
-    std::istringstream fields(line);
-    if (fields >> word >> value && word == "btime") return value;
+constexpr std::size_t kFileBytes = std::size_t{4} << 20;
+
+double Number(std::string_view word) {
+  return std::strtod(std::string(word).c_str(), nullptr);
+}
+
+// Returns when the machine started, in seconds since 1970.
+double MachineStart() {
+  const auto text = ReadFile("/proc/stat", kFileBytes);
+  for (const std::string_view line : SplitEnded(text ? std::string_view(*text) : "")) {
+    const auto words = SplitWords(line);
+    if (words.size() == 2 && words[0] == "btime") return Number(words[1]);
   }
   return 0;
 }
@@ -31,20 +36,19 @@ double BootTime() {
 ProcessFacts ReadProcessFacts() {
   ProcessFacts facts;
   const auto ticks = static_cast<double>(::sysconf(_SC_CLK_TCK));
-  std::ifstream file("/proc/self/stat");
-  const std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
-  // proc(5): the name in parentheses may hold anything, so counting begins behind the last one, at field 3.
+  const auto file = ReadFile("/proc/self/stat", kFileBytes);
+  const std::string_view text = file ? std::string_view(*file) : "";
+  // proc(5): the name in parentheses may hold anything, so the fields are counted from the last
+  // parenthesis, at field 3.
   const auto name_end = text.rfind(')');
-  if (name_end != std::string::npos) {
-    std::istringstream fields(text.substr(name_end + 1));
-    std::vector<std::string> values((std::istream_iterator<std::string>(fields)),
-                                    std::istream_iterator<std::string>());
+  if (name_end != text.npos) {
+    const auto values = SplitWords(text.substr(name_end + 1));
     const auto field = [&](std::size_t number) {
       const std::size_t at = number - 3;
-      return at < values.size() ? std::strtod(values[at].c_str(), nullptr) : 0;
+      return at < values.size() ? Number(values[at]) : 0;
     };
     facts.cpu_seconds = (field(14) + field(15)) / ticks;
-    facts.start_time = BootTime() + field(22) / ticks;
+    facts.start_time = MachineStart() + field(22) / ticks;
     facts.virtual_bytes = field(23);
     facts.resident_bytes = field(24) * static_cast<double>(::sysconf(_SC_PAGESIZE));
   }

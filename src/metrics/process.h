@@ -1,4 +1,4 @@
-// What the kernel tells about this process, read at each scrape.
+// What the kernel says about this process, read at each scrape.
 #pragma once
 
 namespace voda {
@@ -12,7 +12,7 @@ struct ProcessFacts {
   double start_time = 0;  // seconds since 1970
 };
 
-// What cannot be read stays 0.
+// A fact that cannot be read stays 0.
 ProcessFacts ReadProcessFacts();
 
 }  // namespace voda

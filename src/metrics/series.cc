@@ -13,7 +13,7 @@ constexpr int kSched = static_cast<int>(Metrics::Role::kScheduler);
 constexpr int kAlloc = static_cast<int>(Metrics::Role::kAllocator);
 constexpr int kEvery = static_cast<int>(Metrics::Role::kAll);
 
-// Upper bounds in seconds: of work within this process, of what waits for a disk or a client, of jobs.
+// Upper bounds in seconds: for work in this process, for waits on a disk or a client, for jobs.
 const std::vector<double> kCompute = {1e-5, 1e-4, 1e-3, 5e-3, 0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30};
 const std::vector<double> kServe = {5e-4, 1e-3, 2.5e-3, 5e-3, 0.01, 0.025, 0.05,
                                     0.1,  0.25, 0.5,    1,    2.5,  5,     10};
@@ -24,8 +24,8 @@ const std::vector<double> kHowMany = {0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 
 }  // namespace
 
 // clang-format off
-const std::vector<SeriesInfo>& SeriesTable() {
-  static const std::vector<SeriesInfo> table = {
+const IndexedVector<Series, SeriesInfo>& SeriesTable() {
+  static const IndexedVector<Series, SeriesInfo> table = {
     {Series::kJobsCreated, "voda_jobs_created_total", Kind::kCounter, {"gpu_type"}, kTraining | kSched,
      "Jobs accepted.", {}},
     {Series::kJobsDeleted, "voda_jobs_deleted_total", Kind::kCounter, {"gpu_type"}, kTraining | kSched,
@@ -66,9 +66,9 @@ const std::vector<SeriesInfo>& SeriesTable() {
      kSched | kAlloc,
      "Time of a scheduling algorithm for one answer; gpu_type is empty where a request names none.", kCompute},
     {Series::kAllocationJobs, "voda_allocation_jobs", Kind::kHistogram, {"gpu_type", "algorithm"}, kAlloc,
-     "Jobs in what a scheduling algorithm was asked.", kHowMany},
+     "Jobs in one question to a scheduling algorithm.", kHowMany},
     {Series::kAllocationGpus, "voda_allocation_gpus", Kind::kHistogram, {"gpu_type", "algorithm"}, kAlloc,
-     "GPUs in what a scheduling algorithm was asked.", kHowMany},
+     "GPUs in one question to a scheduling algorithm.", kHowMany},
     {Series::kPlanDivergence, "voda_plan_divergence_workers", Kind::kGauge, {"gpu_type"}, kSched,
      "Workers that are planned and not there, or there and not planned; 0 once the cluster has reached the plan.", {}},
     {Series::kActions, "voda_actions_total", Kind::kCounter, {"gpu_type", "kind", "outcome"}, kSched,
@@ -90,7 +90,7 @@ const std::vector<SeriesInfo>& SeriesTable() {
     {Series::kProgressReports, "voda_progress_reports_total", Kind::kCounter, {"gpu_type"}, kTraining | kSched,
      "Progress reports taken from jobs, over HTTP or from CSV files.", {}},
     {Series::kProgressRejected, "voda_progress_rejected_total", Kind::kCounter, {"reason"}, kTraining | kSched,
-     "Values of progress reports that could not be and were ignored.", {}},
+     "Impossible values of progress reports, which were ignored.", {}},
 
     {Series::kJobCreateDuration, "voda_job_create_duration_seconds", Kind::kHistogram, {"outcome"}, kTraining,
      "Time to answer a submission; outcome is ok or error.", kServe},
@@ -127,6 +127,8 @@ const std::vector<SeriesInfo>& SeriesTable() {
     {Series::kKubeEventsLost, "voda_kube_events_lost_total", Kind::kCounter, {}, kSched,
      "Kubernetes Events that were not written.", {}},
 
+    {Series::kLogLinesLost, "voda_log_lines_lost_total", Kind::kCounter, {}, kEvery,
+     "Lines of the log that are lost because nobody read them.", {}},
     {Series::kMetricsDropped, "voda_metrics_dropped_total", Kind::kCounter, {"series"}, kEvery,
      "Values not exported: too many label sets in that series, or no usable number.", {}},
     {Series::kBuildInfo, "voda_build_info", Kind::kGauge, {"version"}, kEvery,
@@ -149,7 +151,7 @@ const std::vector<SeriesInfo>& SeriesTable() {
 // clang-format on
 
 const SeriesInfo& InfoOf(Series series) {
-  const SeriesInfo& info = SeriesTable().at(static_cast<std::size_t>(series));
+  const SeriesInfo& info = SeriesTable()[series];
   VODA_CHECK(info.series == series);
   return info;
 }

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/indexed.h"
 #include "metrics/metrics.h"
 
 namespace voda {
@@ -17,12 +18,12 @@ struct SeriesInfo {
   std::string_view name;
   Kind kind;
   std::vector<std::string_view> labels;
-  int roles;  // Metrics::Role, added up
+  int roles;  // a sum of Metrics::Role
   std::string_view help;
-  std::vector<double> buckets;  // of a histogram: upper bounds
+  std::vector<double> buckets;  // upper bounds, for a histogram
 };
 
-const std::vector<SeriesInfo>& SeriesTable();
+const IndexedVector<Series, SeriesInfo>& SeriesTable();
 const SeriesInfo& InfoOf(Series series);
 std::string_view Name(SeriesInfo::Kind kind);  // "counter"
 

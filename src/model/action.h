@@ -37,7 +37,7 @@ constexpr std::string_view Name(ActionKind kind) {
   return "";
 }
 
-// Whether it only gives GPUs back.
+// Whether an action of this kind only gives GPUs back.
 constexpr bool Releases(ActionKind kind) {
   return kind == ActionKind::kHalt || kind == ActionKind::kShrink || kind == ActionKind::kVacate;
 }
@@ -46,7 +46,7 @@ struct Action {
   ActionId id = 0;
   ActionKind kind = ActionKind::kHalt;
   std::string job;
-  std::vector<NodeIndex> workers;  // what the job holds once it is done; kNoNode: that worker is down
+  std::vector<NodeIndex> workers;  // what the job holds once the action is done; kNoNode: that worker is down
   int moved = 0;                   // workers that come back on another node than before
 };
 

@@ -8,7 +8,7 @@ bool Valid(const Snapshot& snapshot, const Allocation& allocation) {
   if (allocation.workers.size() != snapshot.jobs.size()) return false;
   if (allocation.reasons.size() != snapshot.jobs.size()) return false;
   std::int64_t used = 0;
-  for (std::size_t i = 0; i < snapshot.jobs.size(); ++i) {
+  for (const JobIndex i : snapshot.jobs.indices()) {
     const Job& job = snapshot.jobs[i];
     const int workers = allocation.workers[i];
     if (workers != 0 && job.curve->IndexOf(workers) < 0) return false;

@@ -16,12 +16,13 @@ inline constexpr double kNever = std::numeric_limits<double>::infinity();
 enum class Entry : std::uint8_t { kMin, kNum };
 
 struct Allocation {
-  std::vector<int> workers;     // per job of the snapshot: 0 or an allowed size
-  std::vector<Reason> reasons;  // per job of the snapshot
-  std::vector<JobIndex>
-      order;  // the policy's own order, first served first; without jobs that can never be seated
+  PerJob<int> workers;  // 0 or an allowed size
+  PerJob<Reason> reasons;
+  // The policy's own order, first served first; without jobs that can never be seated.
+  std::vector<JobIndex> order;
   Entry entry = Entry::kMin;
-  std::vector<int> floor;          // per job: what it must keep when jobs give way; empty: nobody must
+  PerJob<int> floor;               // what each job must keep when jobs give way; empty: nobody must
+  PerJob<int> most;                // the most that each may get of what that frees; empty: its maximum
   std::vector<JobIndex> promoted;  // jobs whose attained service, waiting and running time start anew
   double wake_at = kNever;         // when the answer may change without an event
   std::string note;                // what the operator should know of this decision; empty mostly

@@ -8,6 +8,17 @@
 
 namespace voda {
 
+double GuessedSpeedup(int workers) {
+  constexpr double kExponent = 0.8;
+  static const std::vector<double> usual = [] {
+    std::vector<double> values;
+    for (int n = 0; n <= 1024; ++n) values.push_back(std::pow(static_cast<double>(n), kExponent));
+    return values;
+  }();
+  return workers < static_cast<int>(usual.size()) ? usual[workers]
+                                                  : std::pow(static_cast<double>(workers), kExponent);
+}
+
 CurvePtr Curve::Linear(int min, int max) {
   VODA_CHECK(min >= 1 && max >= min);
   auto curve = std::shared_ptr<Curve>(new Curve);
@@ -37,6 +48,16 @@ CurvePtr Curve::LinearOver(std::vector<int> sizes) {
   return curve;
 }
 
+CurvePtr Curve::GuessedOver(const Curve& sizes) {
+  auto curve = std::shared_ptr<Curve>(new Curve);
+  curve->guessed_ = true;
+  curve->first_ = sizes.first_;
+  curve->count_ = sizes.count_;
+  curve->sizes_ = sizes.sizes_;
+  curve->concave_ = sizes.sizes_.empty();
+  return curve;
+}
+
 void Curve::Derive() {
   first_ = sizes_.front();
   count_ = static_cast<int>(sizes_.size());
@@ -58,11 +79,11 @@ void Curve::Derive() {
   }
 
   if (linear()) return;  // the next size is always better
-  next_better_.assign(static_cast<std::size_t>(count_), -1);
+  next_better_.assign(speedup_.size(), -1);
   std::vector<int> open;  // indices still looking for a better size, speed-ups not increasing
   for (int i = 0; i < count_; ++i) {
     while (!open.empty() && speedup(open.back()) < speedup(i)) {
-      next_better_[static_cast<std::size_t>(open.back())] = i;
+      next_better_[open.back()] = i;
       open.pop_back();
     }
     open.push_back(i);

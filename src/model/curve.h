@@ -10,24 +10,28 @@
 
 namespace voda {
 
+// What is guessed of a job that says nothing of itself: n^0.8 on n workers.
+double GuessedSpeedup(int workers);
+
 class Curve {
  public:
-  // Every integer from min to max with speedup(n) = n: what is believed of a job nothing is known about.
-  // Takes constant space whatever max is.
+  // Every integer from min to max with speedup(n) = n: what is believed of a job of which nothing is known.
+  // Such a curve takes the same space whatever max is.
   static std::shared_ptr<const Curve> Linear(int min, int max);
   // The given sizes, ascending and positive; `speedup` holds one finite positive value for each.
   static std::shared_ptr<const Curve> Of(std::vector<int> sizes, std::vector<double> speedup);
   // The given sizes with speedup(n) = n.
   static std::shared_ptr<const Curve> LinearOver(std::vector<int> sizes);
+  // The sizes of another curve with speedup(n) = GuessedSpeedup(n), in no more space than the other.
+  static std::shared_ptr<const Curve> GuessedOver(const Curve& sizes);
 
   int count() const { return count_; }
   int min() const { return size(0); }
   int max() const { return size(count_ - 1); }
-  int size(int index) const {
-    return sizes_.empty() ? first_ + index : sizes_[static_cast<std::size_t>(index)];
-  }
+  int size(int index) const { return sizes_.empty() ? first_ + index : sizes_[index]; }
   double speedup(int index) const {
-    return speedup_.empty() ? size(index) : speedup_[static_cast<std::size_t>(index)];
+    if (!speedup_.empty()) return speedup_[index];
+    return guessed_ ? GuessedSpeedup(size(index)) : size(index);
   }
 
   // Index of a size, or -1 where the job may not run at it.
@@ -36,7 +40,7 @@ class Curve {
   int FloorIndex(int size) const;
   // A step: the smallest larger size whose speed-up is strictly higher than at `index`, or -1.
   int NextBetter(int index) const {
-    if (!next_better_.empty()) return next_better_[static_cast<std::size_t>(index)];
+    if (!next_better_.empty()) return next_better_[index];
     return index + 1 < count_ ? index + 1 : -1;
   }
   // Whether sizes are consecutive and no marginal gain exceeds the one before it by more than rounding
@@ -45,7 +49,8 @@ class Curve {
   bool SameSizes(const Curve& other) const {
     return first_ == other.first_ && count_ == other.count_ && sizes_ == other.sizes_;
   }
-  bool linear() const { return speedup_.empty(); }
+  bool linear() const { return speedup_.empty() && !guessed_; }
+  bool guessed() const { return guessed_; }
 
  private:
   Curve() = default;
@@ -54,8 +59,9 @@ class Curve {
   int first_ = 1;
   int count_ = 0;
   bool concave_ = true;
+  bool guessed_ = false;
   std::vector<int> sizes_;        // empty: consecutive integers from first_
-  std::vector<double> speedup_;   // empty: linear
+  std::vector<double> speedup_;   // empty: linear or guessed
   std::vector<int> next_better_;  // empty: always the next size
 };
 

@@ -17,22 +17,29 @@ namespace voda {
 
 using ActionId = std::uint64_t;
 
+// The name may be that of a job that has ended: it is another job.
 struct JobArrived {
-  Job job;  // what it holds now is ignored unless `workers_on` says it runs already (a restart of Voda)
+  Job job;  // its workers are ignored: `workers_on` says what it holds already, after a restart of Voda
   std::string category;
   std::vector<std::string> workers_on;
-  bool anew = false;  // another job of a name that has ended
   // Totals of a job that an earlier run of Voda accepted.
   double waited = 0;
   double ran = 0;
   double gpu_seconds = 0;
+  int starts = 0;
 };
+// `ran` of an end or of a failed action: the seconds that the workers of a start ran that was not confirmed,
+// because they ended too soon.
 struct JobCompleted {
   std::string job;
+  double ran = 0;
 };
+inline constexpr int kNoExitCode = -1;
 struct JobFailed {
   std::string job;
   std::string message;
+  double ran = 0;
+  int exit_code = kNoExitCode;
 };
 struct JobDeleted {
   std::string job;
@@ -43,17 +50,15 @@ struct JobHeld {
 struct JobResumed {
   std::string job;
 };
-// New priority or limits; a new curve comes with new limits, for its sizes are the allowed ones.
+// A job's new priority or limits. New limits come with a new curve, for its sizes are the allowed ones.
 struct JobChanged {
   std::string job;
   std::optional<int> priority;
-  struct Limits {
-    int min;
-    int num;
-    int max;
+  struct Sizes {
+    Limits limits;
     CurvePtr curve;
   };
-  std::optional<Limits> limits;
+  std::optional<Sizes> sizes;
 };
 struct NodeAdded {
   Node node;
@@ -66,7 +71,7 @@ struct NodeChanged {
   std::optional<int> gpus;
   std::optional<NodeState> state;
 };
-// What the collector knows of jobs now. Picked up by the next round; does not ask for one.
+// What the collector knows of jobs now. The next round uses it; the event does not ask for a round.
 struct MetricsUpdated {
   struct Entry {
     std::string job;
@@ -80,11 +85,14 @@ struct MetricsUpdated {
     };
     std::optional<Costs> costs;
     std::optional<double> remaining_seconds;
+    std::optional<double> total_seconds;
+    bool reported = false;                         // from now on the job is not guessed any more
+    std::shared_ptr<const FinishedWork> finished;  // null: unchanged
   };
   std::vector<Entry> entries;
 };
-// What the cluster says a job holds, where that differs from what the outcomes of actions imply (a worker
-// died).
+// What the cluster says a job holds, where that differs from what the outcomes of actions imply, for example
+// because a worker died.
 struct WorkersObserved {
   std::string job;
   std::vector<std::string> nodes;
@@ -95,6 +103,10 @@ struct ActionDone {
 struct ActionFailed {
   ActionId id;
   std::string message;
+  double ran = 0;
+  // Its workers found no room on their nodes, for a reason that Voda does not count by. It holds nothing now,
+  // and its GPUs are for others for a while.
+  bool no_room = false;
 };
 struct ActionTimedOut {
   ActionId id;

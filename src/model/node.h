@@ -5,11 +5,15 @@
 #include <string>
 #include <string_view>
 
+#include "base/indexed.h"
+
 namespace voda {
 
-// Position of a node in Snapshot::nodes.
-using NodeIndex = std::int32_t;
+// Position of a node in Snapshot::nodes, and a list with one entry for each of them.
+using NodeIndex = Index<struct NodeTag>;
 inline constexpr NodeIndex kNoNode = -1;
+template <class T>
+using PerNode = IndexedVector<NodeIndex, T>;
 
 enum class NodeState : std::uint8_t {
   kReady,     // takes workers

@@ -21,25 +21,21 @@ struct PaidMove {
   JobIndex job = kNoJob;
   double saves = 0;
   double costs = 0;
-  bool repacked = false;  // as part of packing everything anew, which saves time for all jobs together
+  bool repacked = false;  // moved as all jobs were packed anew, which saves time for all jobs together
 };
 
 struct Placement {
   std::vector<NodeIndex> seats;  // workers of job 0, then of job 1, …
-  std::vector<int> first;        // job -> its first entry in seats; one more entry than there are jobs
+  PerJob<int> first;             // a job's first entry in seats; one more entry than there are jobs
   std::vector<Migration> migrations;
-  std::vector<PaidMove> moves;  // of placements that weigh moves
+  std::vector<PaidMove> moves;  // only of a placement that weighs moves
   int jobs_across_nodes = 0;
 
   std::span<const NodeIndex> workers(JobIndex job) const {
-    const auto begin = static_cast<std::size_t>(first[static_cast<std::size_t>(job)]);
-    const auto end = static_cast<std::size_t>(first[static_cast<std::size_t>(job) + 1]);
-    return {seats.data() + begin, end - begin};
+    return {seats.data() + first[job], seats.data() + first[job.next()]};
   }
   std::span<NodeIndex> workers(JobIndex job) {
-    const auto begin = static_cast<std::size_t>(first[static_cast<std::size_t>(job)]);
-    const auto end = static_cast<std::size_t>(first[static_cast<std::size_t>(job) + 1]);
-    return {seats.data() + begin, end - begin};
+    return {seats.data() + first[job], seats.data() + first[job.next()]};
   }
 };
 

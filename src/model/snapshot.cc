@@ -2,21 +2,22 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <vector>
 
 namespace voda {
 
 namespace {
 
-// GPUs held on each cordoned node, indexed as snapshot.nodes; empty when no node is cordoned.
-std::vector<std::int64_t> HeldOnCordoned(const Snapshot& snapshot) {
+// GPUs held on each cordoned node; empty when no node is cordoned.
+PerNode<std::int64_t> HeldOnCordoned(const Snapshot& snapshot) {
   const bool any = std::any_of(snapshot.nodes.begin(), snapshot.nodes.end(),
                                [](const Node& node) { return node.state == NodeState::kCordoned; });
   if (!any) return {};
-  std::vector<std::int64_t> held(snapshot.nodes.size(), 0);
+  PerNode<std::int64_t> held(snapshot.nodes.size(), 0);
   for (const Job& job : snapshot.jobs) {
     for (const NodeIndex at : job.workers) {
       if (at != kNoNode && snapshot.node(at).state == NodeState::kCordoned) {
-        held[static_cast<std::size_t>(at)] += job.gpus_per_worker;
+        held[at] += job.gpus_per_worker;
       }
     }
   }
@@ -31,8 +32,7 @@ int Capacity(const Snapshot& snapshot) {
     if (node.state == NodeState::kReady) total += node.gpus;
   }
   const auto held = HeldOnCordoned(snapshot);
-  for (std::size_t i = 0; i < held.size(); ++i)
-    total += std::min<std::int64_t>(held[i], snapshot.nodes[i].gpus);
+  for (const NodeIndex i : held.indices()) total += std::min<std::int64_t>(held[i], snapshot.nodes[i].gpus);
   return static_cast<int>(total);
 }
 

@@ -2,8 +2,6 @@
 // its jobs and nodes; names are unique within each.
 #pragma once
 
-#include <vector>
-
 #include "model/job.h"
 #include "model/node.h"
 
@@ -11,11 +9,11 @@ namespace voda {
 
 struct Snapshot {
   double now = 0;
-  std::vector<Node> nodes;
-  std::vector<Job> jobs;
+  PerNode<Node> nodes;
+  PerJob<Job> jobs;
 
-  const Job& job(JobIndex index) const { return jobs[static_cast<std::size_t>(index)]; }
-  const Node& node(NodeIndex index) const { return nodes[static_cast<std::size_t>(index)]; }
+  const Job& job(JobIndex index) const { return jobs[index]; }
+  const Node& node(NodeIndex index) const { return nodes[index]; }
 };
 
 // GPUs that a plan can use: all of the ready nodes, and on cordoned ones what workers hold there now.

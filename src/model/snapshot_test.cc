@@ -101,7 +101,7 @@ TEST(Valid, SaysWhatAnAllocationMayBe) {
                                 .Add(JobBuilder("a").Allowed({1, 2, 4}))
                                 .Add(JobBuilder("b").Sizes(1, 1, 2).GpusPerWorker(2))
                                 .Build();
-  const auto valid = [&](std::vector<int> workers) {
+  const auto valid = [&](PerJob<int> workers) {
     Allocation allocation;
     allocation.workers = std::move(workers);
     allocation.reasons.resize(allocation.workers.size());

@@ -18,4 +18,11 @@ double SpeedupOver(const Curve& curve, const SpanTable* spans, int workers, int 
   return entry.workers == workers ? entry.speedup : packed;
 }
 
+bool SpanMeasured(const SpanTable* spans, int workers) {
+  if (spans == nullptr) return false;
+  const auto at = std::lower_bound(spans->begin(), spans->end(), workers,
+                                   [](const SpanSpeedup& entry, int size) { return entry.workers < size; });
+  return at != spans->end() && at->workers == workers;
+}
+
 }  // namespace voda

@@ -21,5 +21,7 @@ using SpanTable = std::vector<SpanSpeedup>;
 // Speed-up of so many workers on so many nodes: the measurement with most nodes that these still reach, else
 // the curve's. A size that is not allowed counts as the next smaller one.
 double SpeedupOver(const Curve& curve, const SpanTable* spans, int workers, int nodes);
+// Whether the table says anything of so many workers.
+bool SpanMeasured(const SpanTable* spans, int workers);
 
 }  // namespace voda

@@ -5,29 +5,30 @@
 #include <cstdint>
 #include <vector>
 
+#include "placement/rank.h"
+
 namespace voda {
 
 class FreeNodes {
  public:
-  static constexpr int kNone = -1;
+  // Takes the number of free GPUs of each node; a negative number keeps a node out for good.
+  explicit FreeNodes(PerRank<int> free);
 
-  // Nodes 0 … free.size()-1 with so many free GPUs each; a negative number keeps a node out for good.
-  explicit FreeNodes(std::vector<int> free);
-
-  int free(int node) const { return free_[static_cast<std::size_t>(node)]; }
-  // The node with the fewest free GPUs that still has `gpus` (>= 1), or kNone.
-  int BestFit(int gpus);
-  // The node with most free GPUs, or kNone when all are full.
-  int Emptiest();
-  void Take(int node, int gpus);
+  int free(NodeRank node) const { return free_[node]; }
+  // The node with the fewest free GPUs that still has `gpus` (>= 1), or kNoRank.
+  NodeRank BestFit(int gpus);
+  // The node with most free GPUs, or kNoRank when all are full.
+  NodeRank Emptiest();
+  void Take(NodeRank node, int gpus);
 
  private:
-  void List(int node);
-  int Top(int level);  // lowest rank on a level, dropping stale entries; kNone when the level is empty
+  void List(NodeRank node);
+  // The lowest rank on a level, or kNoRank when the level is empty. Drops stale entries.
+  NodeRank Top(int level);
 
-  std::vector<int> free_;
-  std::vector<std::vector<int>>
-      levels_;  // free GPUs -> min-heap of ranks, entries checked against free_ when read
+  PerRank<int> free_;
+  // By free GPUs: a min-heap of ranks, whose entries are checked against free_ when they are read.
+  std::vector<std::vector<NodeRank>> levels_;
   std::vector<std::uint64_t> occupied_;  // bit per level: its heap may hold something
 };
 

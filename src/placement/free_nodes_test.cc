@@ -15,21 +15,19 @@ using testing::Rng;
 
 // The same by looking at every node.
 struct Naive {
-  std::vector<int> free;
+  PerRank<int> free;
 
-  int BestFit(int gpus) const {
-    int best = FreeNodes::kNone;
-    for (int node = 0; node < static_cast<int>(free.size()); ++node) {
-      if (free[static_cast<std::size_t>(node)] < gpus) continue;
-      if (best == FreeNodes::kNone ||
-          free[static_cast<std::size_t>(node)] < free[static_cast<std::size_t>(best)])
-        best = node;
+  NodeRank BestFit(int gpus) const {
+    NodeRank best = kNoRank;
+    for (const NodeRank node : free.indices()) {
+      if (free[node] < gpus) continue;
+      if (best == kNoRank || free[node] < free[best]) best = node;
     }
     return best;
   }
-  int Emptiest() const {
+  NodeRank Emptiest() const {
     const auto most = std::max_element(free.begin(), free.end());
-    return most == free.end() || *most <= 0 ? FreeNodes::kNone : static_cast<int>(most - free.begin());
+    return most == free.end() || *most <= 0 ? kNoRank : NodeRank(most - free.begin());
   }
 };
 
@@ -45,9 +43,9 @@ TEST(FreeNodes, AgreesWithANaiveModel) {
       const int gpus = rng.Int(1, largest + 2);
       RC_ASSERT(fast.BestFit(gpus) == naive.BestFit(gpus));
       RC_ASSERT(fast.Emptiest() == naive.Emptiest());
-      const int node = rng.Chance(0.5) ? naive.BestFit(gpus) : naive.Emptiest();
-      if (node == FreeNodes::kNone) continue;
-      int& free = naive.free[static_cast<std::size_t>(node)];
+      const NodeRank node = rng.Chance(0.5) ? naive.BestFit(gpus) : naive.Emptiest();
+      if (node == kNoRank) continue;
+      int& free = naive.free[node];
       const int take = rng.Int(0, free);
       fast.Take(node, take);
       free -= take;
@@ -58,16 +56,16 @@ TEST(FreeNodes, AgreesWithANaiveModel) {
 
 TEST(FreeNodes, ANodeKeptOutIsNeverOffered) {
   FreeNodes free({-1, 0, -1});
-  EXPECT_EQ(free.Emptiest(), FreeNodes::kNone);
-  EXPECT_EQ(free.BestFit(1), FreeNodes::kNone);
+  EXPECT_EQ(free.Emptiest(), kNoRank);
+  EXPECT_EQ(free.BestFit(1), kNoRank);
 }
 
 TEST(FreeNodes, TheLowestRankWinsAmongEquals) {
   FreeNodes free({4, 2, 4, 2});
-  EXPECT_EQ(free.Emptiest(), 0);
-  EXPECT_EQ(free.BestFit(1), 1);
+  EXPECT_EQ(free.Emptiest(), NodeRank(0));
+  EXPECT_EQ(free.BestFit(1), NodeRank(1));
   free.Take(0, 2);
-  EXPECT_EQ(free.BestFit(2), 0);  // whatever order it got there in
+  EXPECT_EQ(free.BestFit(2), NodeRank(0));  // whatever order it got there in
 }
 
 }  // namespace

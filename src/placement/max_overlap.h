@@ -8,23 +8,36 @@
 // augmentation.
 #pragma once
 
+#include <span>
 #include <vector>
+
+#include "placement/rank.h"
 
 namespace voda {
 
+// A row is a virtual node and a column is a physical one.
+using OverlapRow = Index<struct OverlapRowTag>;
+inline constexpr OverlapRow kNoRow = -1;
+template <class T>
+using PerRow = IndexedVector<OverlapRow, T>;
+
 struct OverlapEdge {
-  int column = 0;
+  NodeRank column = kNoRank;
   int weight = 0;  // > 0
 };
 
 struct OverlapGraph {
-  int columns = 0;
-  std::vector<int> first;          // row -> its first edge; one more entry than there are rows
+  std::size_t columns = 0;
+  PerRow<int> first;               // a row's first edge; one more entry than there are rows
   std::vector<OverlapEdge> edges;  // ascending columns within a row
-  int rows() const { return static_cast<int>(first.size()) - 1; }
+
+  std::size_t rows() const { return first.size() - 1; }
+  std::span<const OverlapEdge> edges_of(OverlapRow row) const {
+    return {edges.data() + first[row], edges.data() + first[row.next()]};
+  }
 };
 
-// The column of each row, -1 where it has none.
-std::vector<int> MaxOverlap(const OverlapGraph& graph);
+// The column of each row, kNoRank where it has none.
+PerRow<NodeRank> MaxOverlap(const OverlapGraph& graph);
 
 }  // namespace voda

@@ -25,8 +25,8 @@ OverlapGraph Sparse(const Dense& weight, int columns) {
   graph.first.push_back(0);
   for (const auto& row : weight) {
     for (int column = 0; column < columns; ++column) {
-      const auto value = row[static_cast<std::size_t>(column)];
-      if (value > 0) graph.edges.push_back({column, static_cast<int>(value)});
+      const auto value = row[column];
+      if (value > 0) graph.edges.push_back({NodeRank(column), static_cast<int>(value)});
     }
     graph.first.push_back(static_cast<int>(graph.edges.size()));
   }
@@ -36,8 +36,7 @@ OverlapGraph Sparse(const Dense& weight, int columns) {
 Dense RandomWeights(Rng& rng, int rows, int columns) {
   const double density = rng.Pick<double>({0.02, 0.1, 0.3, 1});
   const int largest = rng.Pick<int>({1, 2, 3, 8, 1000});  // small: ties abound
-  Dense weight(static_cast<std::size_t>(rows),
-               std::vector<std::int64_t>(static_cast<std::size_t>(columns), 0));
+  Dense weight(rows, std::vector<std::int64_t>(columns, 0));
   for (auto& row : weight) {
     for (auto& value : row) {
       if (rng.Chance(density)) value = rng.Int(1, largest);
@@ -47,13 +46,14 @@ Dense RandomWeights(Rng& rng, int rows, int columns) {
 }
 
 // The sum of a matching; -1 where it is none.
-std::int64_t Sum(const Dense& weight, const std::vector<int>& columns) {
-  std::set<int> taken;
+std::int64_t Sum(const Dense& weight, const PerRow<NodeRank>& columns) {
+  std::set<NodeRank> taken;
   std::int64_t sum = 0;
-  for (std::size_t row = 0; row < weight.size(); ++row) {
-    if (columns[row] < 0) continue;
-    if (!taken.insert(columns[row]).second) return -1;
-    const auto value = weight[row][static_cast<std::size_t>(columns[row])];
+  for (const OverlapRow row : columns.indices()) {
+    const NodeRank column = columns[row];
+    if (column == kNoRank) continue;
+    if (!taken.insert(column).second) return -1;
+    const auto value = weight[static_cast<int>(row)][static_cast<int>(column)];
     if (value <= 0) return -1;
     sum += value;
   }
@@ -73,7 +73,7 @@ std::int64_t BruteForce(const Dense& weight, std::size_t row, std::vector<bool>&
 }
 
 std::int64_t Optimum(const Dense& weight, int columns) {
-  const std::size_t n = std::max(weight.size(), static_cast<std::size_t>(columns));
+  const std::size_t n = std::max<std::size_t>(weight.size(), columns);
   Dense square(n, std::vector<std::int64_t>(n, 0));
   for (std::size_t row = 0; row < weight.size(); ++row)
     std::copy(weight[row].begin(), weight[row].end(), square[row].begin());
@@ -85,12 +85,12 @@ TEST(MaxOverlap, NothingGivesNothing) {
   graph.first = {0};
   EXPECT_TRUE(MaxOverlap(graph).empty());
   graph.first = {0, 0, 0};
-  EXPECT_EQ(MaxOverlap(graph), (std::vector<int>{-1, -1}));
+  EXPECT_EQ(MaxOverlap(graph), (PerRow<NodeRank>{kNoRank, kNoRank}));
 }
 
 TEST(MaxOverlap, GreedyIsNotEnough) {
   // Row 0 likes column 0 best; the optimum gives it to row 1.
-  EXPECT_EQ(MaxOverlap(Sparse({{3, 2}, {3, 0}}, 2)), (std::vector<int>{1, 0}));
+  EXPECT_EQ(MaxOverlap(Sparse({{3, 2}, {3, 0}}, 2)), (PerRow<NodeRank>{1, 0}));
   // The optimum leaves a row out.
   EXPECT_EQ(Sum({{5}, {7}, {6}}, MaxOverlap(Sparse({{5}, {7}, {6}}, 1))), 7);
 }
@@ -100,7 +100,7 @@ TEST(MaxOverlap, TheOracleAgreesWithBruteForce) {
     Rng rng(*rc::gen::arbitrary<std::uint64_t>());
     const int columns = rng.Int(1, 6);
     const Dense weight = RandomWeights(rng, rng.Int(1, 6), columns);
-    std::vector<bool> taken(static_cast<std::size_t>(columns), false);
+    std::vector<bool> taken(columns, false);
     const std::int64_t best = BruteForce(weight, 0, taken);
     RC_ASSERT(best == Optimum(weight, columns));
     RC_ASSERT(best == Sum(weight, MaxOverlap(Sparse(weight, columns))));

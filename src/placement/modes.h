@@ -1,4 +1,4 @@
-// What the two placements share, and their entry points for place.cc.
+// What the three placements share, and their entry points for place.cc.
 #pragma once
 
 #include <optional>
@@ -14,14 +14,15 @@ std::optional<Placement> PlaceStable(const Snapshot& snapshot, const SeatingRequ
 std::optional<Placement> PlaceRepacked(const Snapshot& snapshot, const SeatingRequest& request);
 std::optional<Placement> PlaceByCost(const Snapshot& snapshot, const SeatingRequest& request);
 
-// Splits `workers` of `width` GPUs over as few free nodes as possible: the fullest node that takes all that
-// is left, else all of the emptiest. Calls visit(rank, count) per node; false when the room runs out.
+// Splits `workers` of `width` GPUs over as few free nodes as possible: it takes the fullest node that has
+// room for all that is left, else all of the emptiest node. Calls visit(rank, count) for each node; returns
+// false when the room runs out.
 template <class Visit>
 bool FillFewest(FreeNodes& free, int workers, int width, Visit visit) {
   while (workers > 0) {
-    int node = free.BestFit(workers * width);
-    if (node == FreeNodes::kNone) node = free.Emptiest();
-    if (node == FreeNodes::kNone) return false;
+    NodeRank node = free.BestFit(workers * width);
+    if (node == kNoRank) node = free.Emptiest();
+    if (node == kNoRank) return false;
     const int seats = std::min(workers, free.free(node) / width);
     if (seats == 0) return false;
     free.Take(node, seats * width);
@@ -31,11 +32,12 @@ bool FillFewest(FreeNodes& free, int workers, int width, Visit visit) {
   return true;
 }
 
-// Seats what a job misses.
+// Seats the workers that a job misses; false when the room runs out.
 inline bool SeatOnFewest(const Snapshot& snapshot, Seating& seating, FreeNodes& free, JobIndex job) {
-  return FillFewest(free, seating.Missing(job), snapshot.job(job).gpus_per_worker, [&](int rank, int count) {
-    for (int i = 0; i < count; ++i) seating.Seat(job, seating.node_of(rank));
-  });
+  return FillFewest(free, seating.Missing(job), snapshot.job(job).gpus_per_worker,
+                    [&](NodeRank rank, int count) {
+                      for (int i = 0; i < count; ++i) seating.Seat(job, seating.node_of(rank));
+                    });
 }
 
 }  // namespace voda

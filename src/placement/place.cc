@@ -11,9 +11,9 @@ std::optional<PlacementMode> ParsePlacementMode(std::string_view name) {
   return std::nullopt;
 }
 
-std::optional<Placement> Place(const Snapshot& snapshot, const std::vector<int>& workers,
+std::optional<Placement> Place(const Snapshot& snapshot, const PerJob<int>& workers,
                                const std::vector<JobIndex>& order, PlacementMode mode,
-                               const std::vector<bool>& anew) {
+                               const PerJob<bool>& anew) {
   const SeatingRequest request{.workers = workers, .order = order, .anew = anew};
   switch (mode) {
     case PlacementMode::kStable:

@@ -16,11 +16,13 @@
 namespace voda {
 
 enum class PlacementMode : std::uint8_t {
-  kStable,  // nobody moves who need not; new workers go where their job is, else onto as few nodes as
-            // possible
-  kCost,    // stable, except where the time that a move saves exceeds what it costs
-  kRepack,  // pack all jobs anew, largest first, then bind the packing to the nodes that keep most workers in
-            // place
+  // Only those move who must. New workers go where their job is, else onto as few nodes as possible.
+  kStable,
+  // As kStable, except where the time that a move saves exceeds what it costs.
+  kCost,
+  // All jobs are packed anew, largest first; the packing is then bound to the nodes so that most workers
+  // stay.
+  kRepack,
 };
 
 constexpr std::string_view Name(PlacementMode mode) {
@@ -36,12 +38,12 @@ constexpr std::string_view Name(PlacementMode mode) {
 }
 std::optional<PlacementMode> ParsePlacementMode(std::string_view name);
 
-// Seats `workers[i]` workers of every job i. `order` lists jobs by how much they deserve their seats, best
-// first (jobs not in it come last). Nothing if no seating was found; with one GPU per worker, no cordoned
-// node and a sum within capacity there always is one. The jobs marked in `anew` (empty: none) are seated as
-// if they held nothing.
-std::optional<Placement> Place(const Snapshot& snapshot, const std::vector<int>& workers,
+// Seats so many workers of every job. `order` lists jobs by how much they deserve their seats, best first;
+// jobs that are not in it come last. The jobs marked in `anew` (empty: none) are seated as if they held
+// nothing. Returns nothing if no seating was found; with one GPU per worker, no cordoned node and a sum
+// within the capacity there always is one.
+std::optional<Placement> Place(const Snapshot& snapshot, const PerJob<int>& workers,
                                const std::vector<JobIndex>& order, PlacementMode mode,
-                               const std::vector<bool>& anew = {});
+                               const PerJob<bool>& anew = {});
 
 }  // namespace voda

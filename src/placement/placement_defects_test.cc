@@ -1,4 +1,5 @@
-// The reference's defects in placement (facts/algorithms.md 2.12), each as a test of what is right.
+// The defects of the reference (the Go research prototype of Voda that the first design followed) in its
+// placement, each as a test of what is right.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -15,9 +16,9 @@ using testing::SnapshotBuilder;
 
 constexpr PlacementMode kModes[] = {PlacementMode::kStable, PlacementMode::kRepack};
 
-Placement Placed(const Snapshot& snapshot, const std::vector<int>& workers, PlacementMode mode) {
+Placement Placed(const Snapshot& snapshot, const PerJob<int>& workers, PlacementMode mode) {
   std::vector<JobIndex> order;
-  for (JobIndex i = 0; i < static_cast<JobIndex>(snapshot.jobs.size()); ++i) order.push_back(i);
+  for (const JobIndex i : snapshot.jobs.indices()) order.push_back(i);
   auto placement = Place(snapshot, workers, order, mode);
   EXPECT_TRUE(placement.has_value());
   return placement ? *placement : Placement{};
@@ -25,7 +26,7 @@ Placement Placed(const Snapshot& snapshot, const std::vector<int>& workers, Plac
 
 std::map<std::string, int> UsedByNode(const Snapshot& snapshot, const Placement& placement) {
   std::map<std::string, int> used;
-  for (JobIndex i = 0; i < static_cast<JobIndex>(snapshot.jobs.size()); ++i) {
+  for (const JobIndex i : snapshot.jobs.indices()) {
     for (const NodeIndex at : placement.workers(i))
       used[snapshot.node(at).name] += snapshot.job(i).gpus_per_worker;
   }
@@ -33,17 +34,15 @@ std::map<std::string, int> UsedByNode(const Snapshot& snapshot, const Placement&
 }
 
 // Jobs of the given sizes on equal nodes: all placed, nothing over-filled.
-void ExpectFits(int nodes, int gpus, const std::vector<int>& sizes) {
+void ExpectFits(int nodes, int gpus, const PerJob<int>& sizes) {
   SnapshotBuilder builder;
   builder.Nodes(nodes, gpus);
-  for (std::size_t i = 0; i < sizes.size(); ++i)
-    builder.Add(JobBuilder("j" + std::to_string(i)).Sizes(1, 1, sizes[i]));
+  for (const JobIndex i : sizes.indices())
+    builder.Add(JobBuilder("j" + std::to_string(static_cast<int>(i))).Sizes(1, 1, sizes[i]));
   const Snapshot snapshot = builder.Build();
   for (const PlacementMode mode : kModes) {
     const Placement placement = Placed(snapshot, sizes, mode);
-    for (std::size_t i = 0; i < sizes.size(); ++i) {
-      EXPECT_EQ(static_cast<int>(placement.workers(static_cast<JobIndex>(i)).size()), sizes[i]);
-    }
+    for (const JobIndex i : sizes.indices()) EXPECT_EQ(std::ssize(placement.workers(i)), sizes[i]);
     for (const auto& [node, used] : UsedByNode(snapshot, placement)) EXPECT_LE(used, gpus) << node;
   }
 }
@@ -98,11 +97,11 @@ TEST(PlacementDefects, P6AJobShrinksAfterItsNodeWasLost) {
   for (const PlacementMode mode : kModes) {
     for (const int size : {1, 2, 4}) {
       const Placement placement = Placed(snapshot, {size}, mode);
-      for (const NodeIndex at : placement.workers(0)) EXPECT_EQ(at, 1);
+      for (const NodeIndex at : placement.workers(0)) EXPECT_EQ(at, NodeIndex(1));
       EXPECT_EQ(static_cast<int>(placement.migrations.size()), size);
       for (const Migration& migration : placement.migrations) {
-        EXPECT_EQ(migration.from, 0);
-        EXPECT_EQ(migration.to, 1);
+        EXPECT_EQ(migration.from, NodeIndex(0));
+        EXPECT_EQ(migration.to, NodeIndex(1));
       }
     }
   }
@@ -121,10 +120,10 @@ TEST(PlacementDefects, P7LostWorkersArePlacedAnewThoughNoSizeChanged) {
     EXPECT_EQ(NodesSpanned(placement.workers(0)), 1) << Name(mode);
     ASSERT_FALSE(placement.migrations.empty());
     EXPECT_EQ(placement.migrations[0].worker, 0);
-    EXPECT_EQ(placement.migrations[0].from, 0);
-    EXPECT_NE(placement.migrations[0].to, 0);
+    EXPECT_EQ(placement.migrations[0].from, NodeIndex(0));
+    EXPECT_NE(placement.migrations[0].to, NodeIndex(0));
     if (mode == PlacementMode::kStable) {
-      EXPECT_EQ(placement.workers(0)[0], 1);
+      EXPECT_EQ(placement.workers(0)[0], NodeIndex(1));
       EXPECT_EQ(placement.migrations.size(), 1u);
     }
   }
@@ -133,7 +132,7 @@ TEST(PlacementDefects, P7LostWorkersArePlacedAnewThoughNoSizeChanged) {
 TEST(PlacementDefects, P9NoGratuitousMigrations) {
   // Jobs over several nodes: the same sizes again move nobody, whichever way the nodes are listed.
   for (const PlacementMode mode : kModes) {
-    const std::vector<int> sizes = {6, 6, 2};
+    const PerJob<int> sizes = {6, 6, 2};
     Snapshot snapshot = SnapshotBuilder()
                             .Nodes(4, 4)
                             .Add(JobBuilder("a").Sizes(1, 6, 8))
@@ -141,14 +140,14 @@ TEST(PlacementDefects, P9NoGratuitousMigrations) {
                             .Add(JobBuilder("c").Sizes(1, 2, 2))
                             .Build();
     const Placement placement = Placed(snapshot, sizes, mode);
-    for (JobIndex i = 0; i < 3; ++i) {
+    for (const JobIndex i : snapshot.jobs.indices()) {
       const auto seats = placement.workers(i);
-      snapshot.jobs[static_cast<std::size_t>(i)].workers.assign(seats.begin(), seats.end());
+      snapshot.jobs[i].workers.assign(seats.begin(), seats.end());
     }
     EXPECT_TRUE(Placed(snapshot, sizes, mode).migrations.empty()) << Name(mode);
     std::reverse(snapshot.nodes.begin(), snapshot.nodes.end());
     for (Job& job : snapshot.jobs) {
-      for (NodeIndex& at : job.workers) at = 3 - at;
+      for (NodeIndex& at : job.workers) at = NodeIndex(3 - static_cast<int>(at));
     }
     EXPECT_TRUE(Placed(snapshot, sizes, mode).migrations.empty()) << Name(mode);
   }
@@ -165,7 +164,7 @@ TEST(PlacementDefects, P10StableWeighsWhatAMoveCosts) {
   EXPECT_TRUE(Placed(snapshot, {3, 3, 1}, PlacementMode::kStable).migrations.empty());
   const Placement grown = Placed(snapshot, {4, 3, 1}, PlacementMode::kStable);
   EXPECT_TRUE(grown.migrations.empty());
-  EXPECT_EQ(grown.workers(0)[3], 0);  // where the job is already
+  EXPECT_EQ(grown.workers(0)[3], NodeIndex(0));  // where the job is already
 }
 
 TEST(Stable, NewWorkersGoWhereTheJobIsElseOntoAsFewNodesAsPossible) {
@@ -191,10 +190,10 @@ TEST(Stable, AnOverfullNodeIsMendedByTheJobThatDeservesItLeast) {
                                 .Build();
   const auto placement = Place(snapshot, {2, 2}, {1, 0}, PlacementMode::kStable);
   ASSERT_TRUE(placement);
-  EXPECT_EQ(placement->workers(1)[0], 0);
-  EXPECT_EQ(placement->workers(1)[1], 0);
-  EXPECT_EQ(placement->workers(0)[0], 1);
-  EXPECT_EQ(placement->workers(0)[1], 1);
+  EXPECT_EQ(placement->workers(1)[0], NodeIndex(0));
+  EXPECT_EQ(placement->workers(1)[1], NodeIndex(0));
+  EXPECT_EQ(placement->workers(0)[0], NodeIndex(1));
+  EXPECT_EQ(placement->workers(0)[1], NodeIndex(1));
 }
 
 }  // namespace

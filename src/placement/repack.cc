@@ -8,6 +8,7 @@
 // job on k whole nodes from becoming a k × k block of equal weights.
 #include <algorithm>
 #include <cstddef>
+#include <numeric>
 
 #include "base/check.h"
 #include "placement/max_overlap.h"
@@ -17,42 +18,43 @@ namespace voda {
 
 namespace {
 
-// Workers of one job on one node (a rank).
-struct Share {
-  int other = 0;  // the node in a per-job list, the job in a per-node list
-  int workers = 0;
+// Workers of one job on one node.
+struct Entry {
+  JobIndex job;
+  NodeRank rank;
+  int workers;
 };
 
-// Lists of shares by key, built in two passes without a vector each.
+// What a job has on nodes, or a node has of jobs: lists by one of the two, built in two passes without a
+// vector each.
+template <class Key, class Other>
 class ShareLists {
  public:
+  struct Share {
+    Other other;
+    int workers = 0;
+  };
+
   explicit ShareLists(std::size_t keys) : first_(keys + 1, 0) {}
-  void Announce(int key) { ++first_[static_cast<std::size_t>(key) + 1]; }
+  void Announce(Key key) { ++first_[key.next()]; }
   void Ready() {
-    for (std::size_t i = 1; i < first_.size(); ++i) first_[i] += first_[i - 1];
-    shares_.resize(static_cast<std::size_t>(first_.back()));
+    std::partial_sum(first_.begin(), first_.end(), first_.begin());
+    shares_.resize(first_.back());
     fill_ = first_;
   }
-  void Add(int key, Share share) {
-    shares_[static_cast<std::size_t>(fill_[static_cast<std::size_t>(key)]++)] = share;
-  }
-  std::span<const Share> of(int key) const {
-    const auto begin = static_cast<std::size_t>(first_[static_cast<std::size_t>(key)]);
-    return {shares_.data() + begin,
-            static_cast<std::size_t>(first_[static_cast<std::size_t>(key) + 1]) - begin};
+  void Add(Key key, Share share) { shares_[fill_[key]++] = share; }
+  std::span<const Share> of(Key key) const {
+    return {shares_.data() + first_[key], shares_.data() + first_[key.next()]};
   }
 
  private:
-  std::vector<int> first_;
-  std::vector<int> fill_;
+  IndexedVector<Key, int> first_;
+  IndexedVector<Key, int> fill_;
   std::vector<Share> shares_;
 };
 
-struct Entry {
-  JobIndex job;
-  int rank;
-  int workers;
-};
+using NodesOfJobs = ShareLists<JobIndex, NodeRank>;
+using JobsOnNodes = ShareLists<NodeRank, JobIndex>;
 
 struct Packed {
   std::vector<Entry> entries;  // grouped by job
@@ -63,26 +65,26 @@ Packed Pack(const Snapshot& snapshot, const Seating& seating, Seating::Packing p
   Packed packed;
   FreeNodes free(seating.FreeByRank());
   for (const JobIndex job : seating.ToSeat(packing)) {
-    const bool fits =
-        FillFewest(free, seating.Missing(job), snapshot.job(job).gpus_per_worker, [&](int rank, int count) {
-          packed.entries.push_back({job, rank, count});
-        });
+    const bool fits = FillFewest(free, seating.Missing(job), snapshot.job(job).gpus_per_worker,
+                                 [&](NodeRank rank, int count) {
+                                   packed.entries.push_back({job, rank, count});
+                                 });
     if (!fits) return packed;
   }
   packed.complete = true;
   return packed;
 }
 
-ShareLists ByJob(const std::vector<Entry>& entries, std::size_t jobs) {
-  ShareLists lists(jobs);
+NodesOfJobs ByJob(const std::vector<Entry>& entries, std::size_t jobs) {
+  NodesOfJobs lists(jobs);
   for (const Entry& entry : entries) lists.Announce(entry.job);
   lists.Ready();
   for (const Entry& entry : entries) lists.Add(entry.job, {entry.rank, entry.workers});
   return lists;
 }
 
-ShareLists ByNode(const std::vector<Entry>& entries, std::size_t nodes) {
-  ShareLists lists(nodes);
+JobsOnNodes ByNode(const std::vector<Entry>& entries, std::size_t nodes) {
+  JobsOnNodes lists(nodes);
   for (const Entry& entry : entries) lists.Announce(entry.rank);
   lists.Ready();
   for (const Entry& entry : entries) lists.Add(entry.rank, {entry.job, entry.workers});
@@ -92,8 +94,8 @@ ShareLists ByNode(const std::vector<Entry>& entries, std::size_t nodes) {
 // Workers that would stay if the packing allowed it: on ready nodes, numbers below the new size.
 std::vector<Entry> Staying(const Snapshot& snapshot, const Seating& seating) {
   std::vector<Entry> entries;
-  std::vector<int> ranks;
-  for (JobIndex i = 0; i < static_cast<JobIndex>(snapshot.jobs.size()); ++i) {
+  std::vector<NodeRank> ranks;
+  for (const JobIndex i : snapshot.jobs.indices()) {
     const Job& job = snapshot.job(i);
     const std::size_t staying = std::min(seating.seats(i).size(), job.workers.size());
     ranks.clear();
@@ -122,19 +124,19 @@ class Binder {
         physical_by_node_(nodes_),
         size_(nodes_),
         ready_(nodes_),
-        bound_(nodes_, kNone),
+        bound_(nodes_, kNoRank),
         taken_(nodes_, false) {
     const std::vector<Entry> staying = Staying(snapshot, seating);
     physical_by_job_ = ByJob(staying, snapshot.jobs.size());
     physical_by_node_ = ByNode(staying, nodes_);
-    for (std::size_t rank = 0; rank < nodes_; ++rank) {
-      const Node& node = snapshot.node(seating.node_of(static_cast<int>(rank)));
+    for (const NodeRank rank : size_.indices()) {
+      const Node& node = snapshot.node(seating.node_of(rank));
       size_[rank] = node.gpus;
       ready_[rank] = node.state == NodeState::kReady;
     }
   }
 
-  std::vector<int> Bind(const std::vector<Entry>& packed) {
+  PerRank<NodeRank> Bind(const std::vector<Entry>& packed) {
     PairWholeNodes(packed);
     MatchTheRest();
     PairUpLeftovers();
@@ -142,30 +144,26 @@ class Binder {
   }
 
  private:
-  static constexpr int kNone = -1;
-
   // Whether the node holds nothing but as many workers of this job as its size takes.
-  bool Whole(const ShareLists& by_node, int rank, JobIndex job) const {
+  bool Whole(const JobsOnNodes& by_node, NodeRank rank, JobIndex job) const {
     const auto shares = by_node.of(rank);
     return shares.size() == 1 && shares[0].other == job &&
-           shares[0].workers == size_[static_cast<std::size_t>(rank)] / snapshot_.job(job).gpus_per_worker;
+           shares[0].workers == size_[rank] / snapshot_.job(job).gpus_per_worker;
   }
 
-  void Pair(int virtual_rank, int physical_rank) {
-    bound_[static_cast<std::size_t>(virtual_rank)] = physical_rank;
-    taken_[static_cast<std::size_t>(physical_rank)] = true;
+  void Pair(NodeRank virtual_rank, NodeRank physical_rank) {
+    bound_[virtual_rank] = physical_rank;
+    taken_[physical_rank] = true;
   }
 
   void PairWholeNodes(const std::vector<Entry>& packed) {
     for (const Entry& entry : packed) {
       if (!Whole(virtual_by_node_, entry.rank, entry.job)) continue;
       // Lists are short where this matters little and consumed in order where a job spans many nodes.
-      for (const Share& share : physical_by_job_.of(entry.job)) {
-        if (taken_[static_cast<std::size_t>(share.other)]) continue;
-        if (size_[static_cast<std::size_t>(share.other)] != size_[static_cast<std::size_t>(entry.rank)])
-          continue;
-        if (!Whole(physical_by_node_, share.other, entry.job)) continue;
-        Pair(entry.rank, share.other);
+      for (const auto& [physical, workers] : physical_by_job_.of(entry.job)) {
+        if (taken_[physical] || size_[physical] != size_[entry.rank]) continue;
+        if (!Whole(physical_by_node_, physical, entry.job)) continue;
+        Pair(entry.rank, physical);
         break;
       }
     }
@@ -173,48 +171,44 @@ class Binder {
 
   void MatchTheRest() {
     OverlapGraph graph;
-    graph.columns = static_cast<int>(nodes_);
+    graph.columns = nodes_;
     graph.first.push_back(0);
-    std::vector<int> rows;
-    std::vector<int> overlap(nodes_, 0);
-    std::vector<int> touched;
-    for (int rank = 0; rank < static_cast<int>(nodes_); ++rank) {
-      if (!ready_[static_cast<std::size_t>(rank)] || bound_[static_cast<std::size_t>(rank)] != kNone)
-        continue;
-      for (const Share& here : virtual_by_node_.of(rank)) {
-        for (const Share& there : physical_by_job_.of(here.other)) {
-          const auto physical = static_cast<std::size_t>(there.other);
-          if (taken_[physical] || size_[physical] != size_[static_cast<std::size_t>(rank)]) continue;
-          if (overlap[physical] == 0) touched.push_back(there.other);
-          overlap[physical] += std::min(here.workers, there.workers);
+    PerRow<NodeRank> rows;
+    PerRank<int> overlap(nodes_, 0);
+    std::vector<NodeRank> touched;
+    for (const NodeRank rank : bound_.indices()) {
+      if (!ready_[rank] || bound_[rank] != kNoRank) continue;
+      for (const auto& [job, here] : virtual_by_node_.of(rank)) {
+        for (const auto& [physical, there] : physical_by_job_.of(job)) {
+          if (taken_[physical] || size_[physical] != size_[rank]) continue;
+          if (overlap[physical] == 0) touched.push_back(physical);
+          overlap[physical] += std::min(here, there);
         }
       }
       if (touched.empty()) continue;
       std::sort(touched.begin(), touched.end());
-      for (const int physical : touched) {
-        graph.edges.push_back({physical, overlap[static_cast<std::size_t>(physical)]});
-        overlap[static_cast<std::size_t>(physical)] = 0;
+      for (const NodeRank physical : touched) {
+        graph.edges.push_back({physical, overlap[physical]});
+        overlap[physical] = 0;
       }
       touched.clear();
       rows.push_back(rank);
       graph.first.push_back(static_cast<int>(graph.edges.size()));
     }
-    const std::vector<int> columns = MaxOverlap(graph);
-    for (std::size_t row = 0; row < rows.size(); ++row) {
-      if (columns[row] != kNone) Pair(rows[row], columns[row]);
+    const PerRow<NodeRank> columns = MaxOverlap(graph);
+    for (const OverlapRow row : rows.indices()) {
+      if (columns[row] != kNoRank) Pair(rows[row], columns[row]);
     }
   }
 
-  // Whoever is left keeps nothing in place: its own node if that is free, else the next of its size in name
-  // order.
+  // Of the virtual nodes that are left none keeps a worker in place, so each becomes the next physical node
+  // of its size in the order of names.
   void PairUpLeftovers() {
-    std::vector<std::pair<int, int>> rows, columns;  // (size, rank)
-    for (int rank = 0; rank < static_cast<int>(nodes_); ++rank) {
-      if (!ready_[static_cast<std::size_t>(rank)]) continue;
-      if (bound_[static_cast<std::size_t>(rank)] == kNone)
-        rows.emplace_back(size_[static_cast<std::size_t>(rank)], rank);
-      if (!taken_[static_cast<std::size_t>(rank)])
-        columns.emplace_back(size_[static_cast<std::size_t>(rank)], rank);
+    std::vector<std::pair<int, NodeRank>> rows, columns;  // (size, rank)
+    for (const NodeRank rank : bound_.indices()) {
+      if (!ready_[rank]) continue;
+      if (bound_[rank] == kNoRank) rows.emplace_back(size_[rank], rank);
+      if (!taken_[rank]) columns.emplace_back(size_[rank], rank);
     }
     std::sort(rows.begin(), rows.end());
     std::sort(columns.begin(), columns.end());
@@ -227,13 +221,13 @@ class Binder {
 
   const Snapshot& snapshot_;
   std::size_t nodes_;
-  ShareLists virtual_by_node_;
-  ShareLists physical_by_job_;
-  ShareLists physical_by_node_;
-  std::vector<int> size_;
-  std::vector<bool> ready_;
-  std::vector<int> bound_;
-  std::vector<bool> taken_;
+  JobsOnNodes virtual_by_node_;
+  NodesOfJobs physical_by_job_;
+  JobsOnNodes physical_by_node_;
+  PerRank<int> size_;  // GPUs
+  PerRank<bool> ready_;
+  PerRank<NodeRank> bound_;  // the physical rank of a virtual one
+  PerRank<bool> taken_;      // physical ranks that are bound
 };
 
 }  // namespace
@@ -244,31 +238,30 @@ std::optional<Placement> PlaceRepacked(const Snapshot& snapshot, const SeatingRe
   if (!packed.complete) packed = Pack(snapshot, seating, Seating::Packing::kWidestFirst);
   if (!packed.complete) return std::nullopt;
 
-  const std::vector<int> bound = Binder(snapshot, seating, packed.entries).Bind(packed.entries);
+  const PerRank<NodeRank> bound = Binder(snapshot, seating, packed.entries).Bind(packed.entries);
 
-  std::vector<int> room(snapshot.nodes.size(), 0);  // seats for the job at hand, by physical rank
+  PerRank<int> room(snapshot.nodes.size(), 0);  // seats for the job at hand, on physical nodes
   for (std::size_t begin = 0; begin < packed.entries.size();) {
     const JobIndex job = packed.entries[begin].job;
     std::size_t end = begin;
-    std::vector<int> ranks;
+    std::vector<NodeRank> ranks;
     for (; end < packed.entries.size() && packed.entries[end].job == job; ++end) {
-      const int rank = bound[static_cast<std::size_t>(packed.entries[end].rank)];
-      room[static_cast<std::size_t>(rank)] = packed.entries[end].workers;
+      const NodeRank rank = bound[packed.entries[end].rank];
+      room[rank] = packed.entries[end].workers;
       ranks.push_back(rank);
     }
     const auto& now = snapshot.job(job).workers;
     const std::size_t staying = std::min(now.size(), seating.seats(job).size());
     for (std::size_t worker = 0; worker < staying; ++worker) {
       if (now[worker] == kNoNode || seating.seats(job)[worker] != kNoNode) continue;
-      int& seats = room[static_cast<std::size_t>(seating.rank_of(now[worker]))];
+      int& seats = room[seating.rank_of(now[worker])];
       if (seats == 0) continue;
       --seats;
       seating.SeatWorker(job, static_cast<int>(worker), now[worker]);
     }
     std::sort(ranks.begin(), ranks.end());
-    for (const int rank : ranks) {
-      for (int& seats = room[static_cast<std::size_t>(rank)]; seats > 0; --seats)
-        seating.Seat(job, seating.node_of(rank));
+    for (const NodeRank rank : ranks) {
+      for (int& seats = room[rank]; seats > 0; --seats) seating.Seat(job, seating.node_of(rank));
     }
     begin = end;
   }

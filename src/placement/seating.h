@@ -1,33 +1,33 @@
-// Seating: the state that both placements work on: who keeps a seat, who still needs one, and what is free.
+// Seating: the state that all placements work on: who keeps a seat, who still needs one, and what is free.
 #pragma once
 
 #include <vector>
 
 #include "model/placement.h"
 #include "model/snapshot.h"
+#include "placement/rank.h"
 
 namespace voda {
 
 // What is asked of a placement; see Place.
 struct SeatingRequest {
-  const std::vector<int>& workers;
+  const PerJob<int>& workers;
   const std::vector<JobIndex>& order;
-  const std::vector<bool>& anew;
+  const PerJob<bool>& anew;
 };
 
 class Seating {
  public:
-  // Starts with every worker that may keep its seat in it: number below the new size, node not lost, and
-  // (with `cordoned_only`) node cordoned. Where a node holds more than it has, jobs late in the order and
-  // high worker numbers lose theirs first.
+  // Starts with every worker in its seat that may keep it: its number is below the new size, its node is not
+  // lost, and (with `cordoned_only`) its node is cordoned. Where a node holds more than it has, jobs late in
+  // the order and high worker numbers lose their seats first.
   Seating(const Snapshot& snapshot, const SeatingRequest& request, bool cordoned_only);
 
-  // Nodes in name order: rank <-> index in the snapshot.
-  NodeIndex node_of(int rank) const { return by_name_[static_cast<std::size_t>(rank)]; }
-  int rank_of(NodeIndex node) const { return rank_[static_cast<std::size_t>(node)]; }
+  NodeIndex node_of(NodeRank rank) const { return by_name_[rank]; }
+  NodeRank rank_of(NodeIndex node) const { return rank_[node]; }
 
-  // Free GPUs by rank; -1 for nodes that take no worker.
-  std::vector<int> FreeByRank() const;
+  // Free GPUs of each node; -1 for nodes that take no worker.
+  PerRank<int> FreeByRank() const;
 
   // Workers of the job without a seat.
   int Missing(JobIndex job) const;
@@ -38,21 +38,21 @@ class Seating {
 
   std::span<const NodeIndex> seats(JobIndex job) const { return placement_.workers(job); }
 
-  // Jobs that miss workers, in the order in which packing should take them: by GPUs missing, largest first,
-  // or by width (GPUs per worker) before that; ties by (submit time, name).
+  // Jobs that miss workers, in the order in which a packing should take them: those that miss most GPUs come
+  // first, or before that those of the greatest width (GPUs per worker); ties end at (submit time, name).
   enum class Packing : std::uint8_t { kLargestFirst, kWidestFirst };
   std::vector<JobIndex> ToSeat(Packing packing) const;
 
-  // Call once everyone is seated: fills in migrations and spans.
+  // The placement, with its migrations. To be called once every worker has a seat.
   Placement Finish() &&;
 
  private:
   const Snapshot& snapshot_;
-  std::vector<NodeIndex> by_name_;
-  std::vector<int> rank_;
-  std::vector<int> used_;        // GPUs by node
-  std::vector<int> next_empty_;  // per job: no worker below this number lacks a seat
-  std::vector<int> missing_;     // per job
+  PerRank<NodeIndex> by_name_;
+  PerNode<NodeRank> rank_;
+  PerNode<int> used_;       // GPUs
+  PerJob<int> next_empty_;  // no worker below this number lacks a seat
+  PerJob<int> missing_;     // workers without a seat
   Placement placement_;
 };
 

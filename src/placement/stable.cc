@@ -15,17 +15,17 @@ namespace {
 // first.
 void SeatAtHome(const Snapshot& snapshot, Seating& seating, FreeNodes& free, JobIndex job) {
   const int width = snapshot.job(job).gpus_per_worker;
-  std::vector<int> homes;
+  std::vector<NodeRank> homes;
   for (const NodeIndex at : seating.seats(job)) {
     if (at == kNoNode) continue;
-    const int rank = seating.rank_of(at);
+    const NodeRank rank = seating.rank_of(at);
     if (free.free(rank) >= width) homes.push_back(rank);
   }
   std::sort(homes.begin(), homes.end());
   homes.erase(std::unique(homes.begin(), homes.end()), homes.end());
   while (!homes.empty() && seating.Missing(job) > 0) {
     const int needed = seating.Missing(job) * width;
-    const auto best = std::min_element(homes.begin(), homes.end(), [&](int a, int b) {
+    const auto best = std::min_element(homes.begin(), homes.end(), [&](NodeRank a, NodeRank b) {
       const bool a_takes_all = free.free(a) >= needed;
       const bool b_takes_all = free.free(b) >= needed;
       if (a_takes_all != b_takes_all) return a_takes_all;

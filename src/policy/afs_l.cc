@@ -10,8 +10,8 @@
 #include <cmath>
 #include <numeric>
 
+#include "policy/accounts.h"
 #include "policy/builtin.h"
-#include "policy/ledger.h"
 
 namespace voda {
 
@@ -24,14 +24,15 @@ bool Close(double a, double b) {
 
 class Tournament {
  public:
-  Tournament(Ledger& ledger, std::vector<JobIndex> entrants) : ledger_(ledger), jobs_(std::move(entrants)) {
-    while (width_ < static_cast<int>(jobs_.size())) width_ *= 2;
+  Tournament(Accounts& accounts, std::vector<JobIndex> entrants)
+      : accounts_(accounts), jobs_(std::move(entrants)) {
+    while (width_ < std::ssize(jobs_)) width_ *= 2;
     leaves_.resize(jobs_.size());
-    winner_.assign(static_cast<std::size_t>(2 * width_), kNobody);
-    head_.assign(static_cast<std::size_t>(ledger_.free()) + 1, kNobody);
-    for (int leaf = 0; leaf < static_cast<int>(jobs_.size()); ++leaf) {
+    winner_.assign(2 * width_, kNobody);
+    head_.assign(accounts_.free() + 1, kNobody);
+    for (int leaf = 0; leaf < std::ssize(jobs_); ++leaf) {
       Refresh(leaf);
-      winner_[static_cast<std::size_t>(width_ + leaf)] = leaf;
+      winner_[width_ + leaf] = leaf;
     }
     for (int at = width_ - 1; at >= 1; --at) Replay(at);
   }
@@ -41,11 +42,11 @@ class Tournament {
     while (true) {
       const int leaf = winner_[1];
       if (leaf == kNobody || !Fits(leaf)) return;
-      const int before = ledger_.free();
-      ledger_.Step(jobs_[static_cast<std::size_t>(leaf)]);
+      const int before = accounts_.free();
+      accounts_.Step(jobs_[leaf]);
       Refresh(leaf);
       ReplayAbove(leaf);
-      for (int gpus = before; gpus > ledger_.free(); --gpus) Retire(gpus);
+      for (int gpus = before; gpus > accounts_.free(); --gpus) Retire(gpus);
     }
   }
 
@@ -64,25 +65,25 @@ class Tournament {
   };
 
   bool Fits(int leaf) const {
-    const int gpus = leaves_[static_cast<std::size_t>(leaf)].step_gpus;
-    return gpus > 0 && gpus <= ledger_.free();
+    const int gpus = leaves_[leaf].step_gpus;
+    return gpus > 0 && gpus <= accounts_.free();
   }
 
   void Refresh(int leaf) {
-    const JobIndex i = jobs_[static_cast<std::size_t>(leaf)];
-    const Job& job = ledger_.job(i);
-    const int now = ledger_.at(i);
+    const JobIndex i = jobs_[leaf];
+    const Job& job = accounts_.job(i);
+    const int now = accounts_.at(i);
     const double speedup = job.curve->speedup(now);
-    Leaf& entry = leaves_[static_cast<std::size_t>(leaf)];
+    Leaf& entry = leaves_[leaf];
     const int listed = entry.step_gpus;
     entry.length = job.remaining_seconds / speedup;
-    entry.step_gpus = ledger_.StepGpus(i);
+    entry.step_gpus = accounts_.StepGpus(i);
     if (entry.step_gpus == 0) return;
     const double next = job.curve->speedup(job.curve->NextBetter(now));
     entry.score_if_shorter = (next - speedup) / speedup;
     entry.score_if_longer = (next - speedup) / next;
-    if (entry.step_gpus != listed && entry.step_gpus <= ledger_.free()) {
-      int& head = head_[static_cast<std::size_t>(entry.step_gpus)];
+    if (entry.step_gpus != listed && entry.step_gpus <= accounts_.free()) {
+      int& head = head_[entry.step_gpus];
       lists_.push_back({leaf, head});
       head = static_cast<int>(lists_.size()) - 1;
     }
@@ -90,20 +91,19 @@ class Tournament {
 
   // The steps of exactly so many GPUs have just stopped fitting: their leaves lose from now on.
   void Retire(int gpus) {
-    for (int at = head_[static_cast<std::size_t>(gpus)]; at != kNobody;
-         at = lists_[static_cast<std::size_t>(at)].next) {
-      const int leaf = lists_[static_cast<std::size_t>(at)].leaf;
-      if (leaves_[static_cast<std::size_t>(leaf)].step_gpus == gpus) ReplayAbove(leaf);
+    for (int at = head_[gpus]; at != kNobody; at = lists_[at].next) {
+      const int leaf = lists_[at].leaf;
+      if (leaves_[leaf].step_gpus == gpus) ReplayAbove(leaf);
     }
-    head_[static_cast<std::size_t>(gpus)] = kNobody;
+    head_[gpus] = kNobody;
   }
 
   // Of two leaves, `a` the earlier.
   int Better(int a, int b) const {
     if (a == kNobody || !Fits(a)) return b;
     if (b == kNobody || !Fits(b)) return a;
-    const Leaf& first = leaves_[static_cast<std::size_t>(a)];
-    const Leaf& second = leaves_[static_cast<std::size_t>(b)];
+    const Leaf& first = leaves_[a];
+    const Leaf& second = leaves_[b];
     if (Close(first.length, second.length)) return a;
     const bool first_shorter = first.length < second.length;
     const double shorter = first_shorter ? first.score_if_shorter : second.score_if_shorter;
@@ -112,15 +112,12 @@ class Tournament {
     return (shorter > longer) == first_shorter ? a : b;
   }
 
-  void Replay(int at) {
-    winner_[static_cast<std::size_t>(at)] =
-        Better(winner_[static_cast<std::size_t>(2 * at)], winner_[static_cast<std::size_t>(2 * at + 1)]);
-  }
+  void Replay(int at) { winner_[at] = Better(winner_[2 * at], winner_[2 * at + 1]); }
   void ReplayAbove(int leaf) {
     for (int at = (width_ + leaf) / 2; at >= 1; at /= 2) Replay(at);
   }
 
-  Ledger& ledger_;
+  Accounts& accounts_;
   std::vector<JobIndex> jobs_;
   int width_ = 1;
   std::vector<Leaf> leaves_;
@@ -132,20 +129,20 @@ class Tournament {
 class AfsL final : public Policy {
  public:
   Allocation Allocate(const Snapshot& snapshot) const override {
-    Ledger ledger(snapshot);
-    auto order = ledger.Admission([&](JobIndex i) {
-      const Job& job = ledger.job(i);
-      return Ledger::Keys{.first = job.remaining_seconds / job.curve->speedup(0)};
+    Accounts accounts(snapshot);
+    auto order = accounts.Admission([&](JobIndex i) {
+      const Job& job = accounts.job(i);
+      return Accounts::Keys{.first = job.remaining_seconds / job.curve->speedup(0)};
     });
     // Where all minima fit, this admits every job whatever the order.
-    ledger.Admit(
+    accounts.Admit(
         order, [](const Job& job) { return job.min; }, ReasonCode::kRunsAtMin);
 
     std::vector<JobIndex> admitted;
-    std::copy_if(ledger.jobs().begin(), ledger.jobs().end(), std::back_inserter(admitted),
-                 [&](JobIndex i) { return ledger.at(i) >= 0; });
-    if (!admitted.empty()) Tournament(ledger, std::move(admitted)).Run();
-    return std::move(ledger).Finish(std::move(order), Entry::kMin);
+    std::copy_if(accounts.jobs().begin(), accounts.jobs().end(), std::back_inserter(admitted),
+                 [&](JobIndex i) { return accounts.at(i) >= 0; });
+    if (!admitted.empty()) Tournament(accounts, std::move(admitted)).Run();
+    return std::move(accounts).Finish(std::move(order), Entry::kMin);
   }
 };
 

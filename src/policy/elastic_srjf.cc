@@ -1,8 +1,8 @@
 // ElasticSRJF: as ElasticFIFO, with the remaining time on one worker as the order.
 // O(J log J + K) for J jobs and K GPUs.
+#include "policy/accounts.h"
 #include "policy/builtin.h"
 #include "policy/growth.h"
-#include "policy/ledger.h"
 
 namespace voda {
 
@@ -11,13 +11,15 @@ namespace {
 class ElasticSrjf final : public Policy {
  public:
   Allocation Allocate(const Snapshot& snapshot) const override {
-    Ledger ledger(snapshot);
-    const auto remaining = [&](JobIndex i) { return Ledger::Keys{.first = ledger.job(i).remaining_seconds}; };
-    auto order = ledger.Admission(remaining);
-    ledger.Admit(
+    Accounts accounts(snapshot);
+    const auto remaining = [&](JobIndex i) {
+      return Accounts::Keys{.first = accounts.job(i).remaining_seconds};
+    };
+    auto order = accounts.Admission(remaining);
+    accounts.Admit(
         order, [](const Job& job) { return job.min; }, ReasonCode::kRunsAtMin);
-    GrowInTurn(ledger, ledger.one_priority() ? order : ledger.Ordered(remaining));
-    return std::move(ledger).Finish(std::move(order), Entry::kMin);
+    GrowInTurn(accounts, accounts.one_priority() ? order : accounts.Ordered(remaining));
+    return std::move(accounts).Finish(std::move(order), Entry::kMin);
   }
 };
 

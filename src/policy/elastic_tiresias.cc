@@ -15,25 +15,25 @@ class ElasticTiresias final : public Policy {
       : options_(std::move(options)), compaction_(compaction) {}
 
   Allocation Allocate(const Snapshot& snapshot) const override {
-    Ledger ledger(snapshot);
-    LasPass pass = RankByService(ledger, snapshot, options_);
-    ledger.Admit(
+    Accounts accounts(snapshot);
+    LasPass pass = RankByService(accounts, snapshot, options_);
+    accounts.Admit(
         pass.order, [](const Job& job) { return job.num; }, ReasonCode::kRunsAtNum);
 
     int waiting = 0;
-    for (const JobIndex i : ledger.jobs()) waiting += ledger.at(i) < 0 ? 1 : 0;
+    for (const JobIndex i : accounts.jobs()) waiting += accounts.at(i) < 0 ? 1 : 0;
     if (waiting > compaction_) {
-      for (const JobIndex i : ledger.jobs()) {
-        if (ledger.at(i) <= 0 || pass.queue[static_cast<std::size_t>(i)] == 0) continue;
-        ledger.Put(i, 0, ReasonCode::kShrankForQueue);
-        ledger.reason(i).needs = waiting;
+      for (const JobIndex i : accounts.jobs()) {
+        if (accounts.at(i) <= 0 || pass.queue[i] == 0) continue;
+        accounts.Put(i, 0, ReasonCode::kShrankForQueue);
+        accounts.reason(i).needs = waiting;
       }
     }
-    ledger.Admit(
+    accounts.Admit(
         pass.order, [](const Job& job) { return job.min; }, ReasonCode::kRunsAtMin);
-    GrowByGain(ledger);
+    GrowByGain(accounts);
 
-    Allocation allocation = std::move(ledger).Finish(pass.order, Entry::kMin);
+    Allocation allocation = std::move(accounts).Finish(pass.order, Entry::kMin);
     allocation.wake_at = NextQueueChange(snapshot, allocation, pass, options_);
     allocation.promoted = std::move(pass.promoted);
     return allocation;

@@ -11,27 +11,27 @@
 #include <algorithm>
 #include <numeric>
 
+#include "policy/accounts.h"
 #include "policy/builtin.h"
 #include "policy/growth.h"
 #include "policy/knapsack.h"
-#include "policy/ledger.h"
 
 namespace voda {
 
 namespace {
 
 // Returns the gap to the optimum, 0 when the answer is exact.
-double SolveAsKnapsack(Ledger& ledger, const std::vector<JobIndex>& admitted) {
+double SolveAsKnapsack(Accounts& accounts, const std::vector<JobIndex>& admitted) {
   std::vector<KnapsackItem> items(admitted.size());
   std::vector<std::vector<int>> indices(admitted.size());
   int unit = 0;  // greatest common divisor of all weights
   for (std::size_t k = 0; k < admitted.size(); ++k) {
-    const Job& job = ledger.job(admitted[k]);
+    const Job& job = accounts.job(admitted[k]);
     // A size that a smaller one equals or beats is never part of the answer: the chain of better sizes is
     // enough.
     for (int at = 0; at >= 0; at = job.curve->NextBetter(at)) {
       const int extra = job.gpus(job.curve->size(at) - job.min);
-      if (extra > ledger.free()) break;
+      if (extra > accounts.free()) break;
       items[k].push_back({extra, job.curve->speedup(at)});
       indices[k].push_back(at);
       unit = std::gcd(unit, extra);
@@ -41,9 +41,9 @@ double SolveAsKnapsack(Ledger& ledger, const std::vector<JobIndex>& admitted) {
   for (KnapsackItem& item : items) {
     for (KnapsackOption& option : item) option.weight /= unit;
   }
-  const KnapsackAnswer answer = SolveKnapsack(items, ledger.free() / unit);
+  const KnapsackAnswer answer = SolveKnapsack(items, accounts.free() / unit);
   for (std::size_t k = 0; k < admitted.size(); ++k) {
-    ledger.Put(admitted[k], indices[k][static_cast<std::size_t>(answer.choice[k])], ReasonCode::kOptimum);
+    accounts.Put(admitted[k], indices[k][answer.choice[k]], ReasonCode::kOptimum);
   }
   return answer.gap;
 }
@@ -51,26 +51,26 @@ double SolveAsKnapsack(Ledger& ledger, const std::vector<JobIndex>& admitted) {
 class FfdlOptimizer final : public Policy {
  public:
   Allocation Allocate(const Snapshot& snapshot) const override {
-    Ledger ledger(snapshot);
-    auto order = ledger.Admission([](JobIndex) { return Ledger::Keys{}; });
-    ledger.Admit(
+    Accounts accounts(snapshot);
+    auto order = accounts.Admission([](JobIndex) { return Accounts::Keys{}; });
+    accounts.Admit(
         order, [](const Job& job) { return job.min; }, ReasonCode::kOptimum);
 
     std::vector<JobIndex> admitted;
-    std::copy_if(ledger.jobs().begin(), ledger.jobs().end(), std::back_inserter(admitted),
-                 [&](JobIndex i) { return ledger.at(i) >= 0; });
+    std::copy_if(accounts.jobs().begin(), accounts.jobs().end(), std::back_inserter(admitted),
+                 [&](JobIndex i) { return accounts.at(i) >= 0; });
     const bool easy = std::all_of(admitted.begin(), admitted.end(), [&](JobIndex i) {
-      const Job& job = ledger.job(i);
-      return job.curve->concave() && job.gpus_per_worker == ledger.job(admitted.front()).gpus_per_worker;
+      const Job& job = accounts.job(i);
+      return job.curve->concave() && job.gpus_per_worker == accounts.job(admitted.front()).gpus_per_worker;
     });
     double gap = 0;
     if (easy) {
-      GrowByGain(ledger);
-      for (const JobIndex i : admitted) ledger.reason(i).code = ReasonCode::kOptimum;
+      GrowByGain(accounts);
+      for (const JobIndex i : admitted) accounts.reason(i).code = ReasonCode::kOptimum;
     } else {
-      gap = SolveAsKnapsack(ledger, admitted);
+      gap = SolveAsKnapsack(accounts, admitted);
     }
-    Allocation allocation = std::move(ledger).Finish(std::move(order), Entry::kMin);
+    Allocation allocation = std::move(accounts).Finish(std::move(order), Entry::kMin);
     if (gap > 0)
       allocation.note = fmt::format("FfDLOptimizer: sum of speed-ups within {:.3g} of the optimum", gap);
     return allocation;

@@ -1,7 +1,7 @@
 // FIFO: by submit time, each job gets the size it asked for if that fits; later jobs may fill in.
 // O(J log J).
+#include "policy/accounts.h"
 #include "policy/builtin.h"
-#include "policy/ledger.h"
 
 namespace voda {
 
@@ -10,11 +10,11 @@ namespace {
 class Fifo final : public Policy {
  public:
   Allocation Allocate(const Snapshot& snapshot) const override {
-    Ledger ledger(snapshot);
-    auto order = ledger.Admission([](JobIndex) { return Ledger::Keys{}; });
-    ledger.Admit(
+    Accounts accounts(snapshot);
+    auto order = accounts.Admission([](JobIndex) { return Accounts::Keys{}; });
+    accounts.Admit(
         order, [](const Job& job) { return job.num; }, ReasonCode::kRunsAtNum);
-    return std::move(ledger).Finish(std::move(order), Entry::kNum);
+    return std::move(accounts).Finish(std::move(order), Entry::kNum);
   }
 };
 

@@ -6,16 +6,16 @@
 
 namespace voda {
 
-void GrowInTurn(Ledger& ledger, const std::vector<JobIndex>& order) {
+void GrowInTurn(Accounts& accounts, const std::vector<JobIndex>& order) {
   std::vector<JobIndex> growing;
   for (const JobIndex i : order) {
-    if (ledger.StepFits(i)) growing.push_back(i);
+    if (accounts.StepFits(i)) growing.push_back(i);
   }
-  while (!growing.empty() && ledger.free() > 0) {
+  while (!growing.empty() && accounts.free() > 0) {
     std::size_t kept = 0;
     for (const JobIndex i : growing) {
-      if (!ledger.StepFits(i)) continue;
-      ledger.Step(i);
+      if (!accounts.StepFits(i)) continue;
+      accounts.Step(i);
       growing[kept++] = i;
     }
     growing.resize(kept);
@@ -37,25 +37,25 @@ struct Offer {
 
 }  // namespace
 
-void GrowByGain(Ledger& ledger) {
+void GrowByGain(Accounts& accounts) {
   const auto gain = [&](JobIndex i) {
-    const Curve& curve = *ledger.job(i).curve;
-    const int now = ledger.at(i);
-    return (curve.speedup(curve.NextBetter(now)) - curve.speedup(now)) / ledger.StepGpus(i);
+    const Curve& curve = *accounts.job(i).curve;
+    const int now = accounts.at(i);
+    return (curve.speedup(curve.NextBetter(now)) - curve.speedup(now)) / accounts.StepGpus(i);
   };
   std::vector<Offer> offers;
   int rank = 0;
-  for (const JobIndex i : ledger.jobs()) {
-    if (ledger.StepFits(i)) offers.push_back({gain(i), rank, i});
+  for (const JobIndex i : accounts.jobs()) {
+    if (accounts.StepFits(i)) offers.push_back({gain(i), rank, i});
     ++rank;
   }
   std::priority_queue<Offer> heap(std::less<Offer>(), std::move(offers));
-  while (!heap.empty() && ledger.free() > 0) {
+  while (!heap.empty() && accounts.free() > 0) {
     const Offer best = heap.top();
     heap.pop();
-    if (!ledger.StepFits(best.job)) continue;  // and never will: nothing is given back
-    ledger.Step(best.job);
-    if (ledger.StepFits(best.job)) heap.push({gain(best.job), best.rank, best.job});
+    if (!accounts.StepFits(best.job)) continue;  // and never will: nothing is given back
+    accounts.Step(best.job);
+    if (accounts.StepFits(best.job)) heap.push({gain(best.job), best.rank, best.job});
   }
 }
 

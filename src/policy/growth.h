@@ -1,18 +1,18 @@
-// The two ways in which policies hand out what is spare after admission. What does not fit once never will:
-// nothing is given back while growing.
+// The two ways in which policies hand out what is spare after admission. A step that does not fit once never
+// will, because nothing is given back while jobs grow.
 #pragma once
 
 #include <vector>
 
-#include "policy/ledger.h"
+#include "policy/accounts.h"
 
 namespace voda {
 
-// One step each in turn, in the order given, as long as a step fits somewhere. O(J + K).
-void GrowInTurn(Ledger& ledger, const std::vector<JobIndex>& order);
+// Gives one step to each job in turn, in the order given, as long as a step fits somewhere. O(J + K).
+void GrowInTurn(Accounts& accounts, const std::vector<JobIndex>& order);
 
-// One step at a time to the largest gain in speed-up per GPU among the steps that fit; ties to the earlier
-// job. O((J + K) log J).
-void GrowByGain(Ledger& ledger);
+// Gives one step at a time to the job with the largest gain in speed-up per GPU among the steps that fit; of
+// equal gains the earlier job takes it. O((J + K) log J).
+void GrowByGain(Accounts& accounts);
 
 }  // namespace voda

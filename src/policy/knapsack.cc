@@ -14,7 +14,7 @@ namespace {
 
 double Value(const std::vector<KnapsackItem>& items, const std::vector<int>& choice) {
   double sum = 0;
-  for (std::size_t i = items.size(); i-- > 0;) sum += items[i][static_cast<std::size_t>(choice[i])].value;
+  for (std::size_t i = items.size(); i-- > 0;) sum += items[i][choice[i]].value;
   return sum;
 }
 
@@ -38,7 +38,7 @@ std::vector<int> Programme(const std::vector<KnapsackItem>& items, int capacity)
       next_used[c] = used[c];
     }
     for (std::size_t o = 1; o < item.size(); ++o) {
-      const auto weight = static_cast<std::size_t>(item[o].weight);
+      const std::size_t weight = item[o].weight;
       const double value = item[o].value;
       for (std::size_t c = weight; c < width; ++c) {
         const double sum = value + best[c - weight];
@@ -55,10 +55,10 @@ std::vector<int> Programme(const std::vector<KnapsackItem>& items, int capacity)
     used.swap(next_used);
   }
   std::vector<int> choice(items.size());
-  auto left = static_cast<std::size_t>(capacity);
+  std::size_t left = capacity;
   for (std::size_t i = 0; i < items.size(); ++i) {
     choice[i] = picks[i * width + left];
-    left -= static_cast<std::size_t>(items[i][static_cast<std::size_t>(choice[i])].weight);
+    left -= items[i][choice[i]].weight;
   }
   return choice;
 }
@@ -66,12 +66,12 @@ std::vector<int> Programme(const std::vector<KnapsackItem>& items, int capacity)
 // The vertices of the upper concave hull of an item's options.
 std::vector<int> Hull(const KnapsackItem& item) {
   const auto slope = [&](int a, int b) {
-    const KnapsackOption& from = item[static_cast<std::size_t>(a)];
-    const KnapsackOption& to = item[static_cast<std::size_t>(b)];
+    const KnapsackOption& from = item[a];
+    const KnapsackOption& to = item[b];
     return (to.value - from.value) / (to.weight - from.weight);
   };
   std::vector<int> hull;
-  for (int o = 0; o < static_cast<int>(item.size()); ++o) {
+  for (int o = 0; o < std::ssize(item); ++o) {
     while (hull.size() >= 2 && slope(hull[hull.size() - 2], hull.back()) <= slope(hull.back(), o))
       hull.pop_back();
     hull.push_back(o);
@@ -99,12 +99,10 @@ Relaxation Relax(const std::vector<KnapsackItem>& items, int capacity) {
   hulls.reserve(items.size());
   std::priority_queue<Step> steps;
   const auto push = [&](int item, int at) {
-    const auto& hull = hulls[static_cast<std::size_t>(item)];
-    if (at + 1 >= static_cast<int>(hull.size())) return;
-    const auto& from =
-        items[static_cast<std::size_t>(item)][static_cast<std::size_t>(hull[static_cast<std::size_t>(at)])];
-    const auto& to = items[static_cast<std::size_t>(item)]
-                          [static_cast<std::size_t>(hull[static_cast<std::size_t>(at) + 1])];
+    const auto& hull = hulls[item];
+    if (at + 1 >= std::ssize(hull)) return;
+    const auto& from = items[item][hull[at]];
+    const auto& to = items[item][hull[at + 1]];
     steps.push({(to.value - from.value) / (to.weight - from.weight), item, at});
   };
   for (const KnapsackItem& item : items) {
@@ -120,11 +118,10 @@ Relaxation Relax(const std::vector<KnapsackItem>& items, int capacity) {
   while (!steps.empty() && left > 0) {
     const Step step = steps.top();
     steps.pop();
-    const auto item = static_cast<std::size_t>(step.item);
-    const int from = hulls[item][static_cast<std::size_t>(step.at)];
-    const int to = hulls[item][static_cast<std::size_t>(step.at) + 1];
-    const int weight =
-        items[item][static_cast<std::size_t>(to)].weight - items[item][static_cast<std::size_t>(from)].weight;
+    const int item = step.item;
+    const int from = hulls[item][step.at];
+    const int to = hulls[item][step.at + 1];
+    const int weight = items[item][to].weight - items[item][from].weight;
     if (weight > left) {
       if (!broken) result.price = step.slope;
       broken = true;
@@ -133,12 +130,12 @@ Relaxation Relax(const std::vector<KnapsackItem>& items, int capacity) {
     left -= weight;
     result.rounded[item] = to;
     if (!broken) result.base[item] = to;
-    push(step.item, step.at + 1);
+    push(item, step.at + 1);
   }
   if (!broken && !steps.empty()) result.price = steps.top().slope;
   result.bound = result.price * capacity;
   for (std::size_t i = 0; i < items.size(); ++i) {
-    const KnapsackOption& option = items[i][static_cast<std::size_t>(result.base[i])];
+    const KnapsackOption& option = items[i][result.base[i]];
     result.bound += option.value - result.price * option.weight;
   }
   return result;
@@ -154,26 +151,24 @@ KnapsackAnswer SolveKnapsack(const std::vector<KnapsackItem>& items, int capacit
   if (ProgrammeWork(items, capacity) <= std::min(work, kSmall)) return {Programme(items, capacity), 0};
 
   const Relaxation relaxed = Relax(items, capacity);
-  const auto loss = [&](std::size_t i, const KnapsackOption& option) {
-    const KnapsackOption& base = items[i][static_cast<std::size_t>(relaxed.base[i])];
+  const auto loss = [&](int i, const KnapsackOption& option) {
+    const KnapsackOption& base = items[i][relaxed.base[i]];
     return (base.value - relaxed.price * base.weight) - (option.value - relaxed.price * option.weight);
   };
   // Items by the least loss that a deviation from the base costs: the first are where an optimum may differ.
   std::vector<double> least(items.size(), 0);
   std::vector<int> by_loss;
-  for (std::size_t i = 0; i < items.size(); ++i) {
+  for (int i = 0; i < std::ssize(items); ++i) {
     double cheapest = std::numeric_limits<double>::infinity();
-    for (std::size_t o = 0; o < items[i].size(); ++o) {
-      if (static_cast<int>(o) == relaxed.base[i]) continue;
+    for (int o = 0; o < std::ssize(items[i]); ++o) {
+      if (o == relaxed.base[i]) continue;
       const double cost = loss(i, items[i][o]);
       if (cost < cheapest) cheapest = cost;
     }
-    if (items[i].size() > 1) by_loss.push_back(static_cast<int>(i));
+    if (items[i].size() > 1) by_loss.push_back(i);
     least[i] = std::max(cheapest, 0.0);
   }
-  std::stable_sort(by_loss.begin(), by_loss.end(), [&](int a, int b) {
-    return least[static_cast<std::size_t>(a)] < least[static_cast<std::size_t>(b)];
-  });
+  std::stable_sort(by_loss.begin(), by_loss.end(), [&](int a, int b) { return least[a] < least[b]; });
 
   KnapsackAnswer answer{relaxed.rounded, 0};
   double incumbent = Value(items, answer.choice);
@@ -185,22 +180,22 @@ KnapsackAnswer SolveKnapsack(const std::vector<KnapsackItem>& items, int capacit
     std::sort(core.begin(), core.end());
     int room = capacity;
     std::vector<bool> in_core(items.size(), false);
-    for (const int i : core) in_core[static_cast<std::size_t>(i)] = true;
+    for (const int i : core) in_core[i] = true;
     for (std::size_t i = 0; i < items.size(); ++i) {
-      if (!in_core[i]) room -= items[i][static_cast<std::size_t>(relaxed.base[i])].weight;
+      if (!in_core[i]) room -= items[i][relaxed.base[i]].weight;
     }
     std::vector<KnapsackItem> narrowed;
     std::vector<std::vector<int>> original;
     std::int64_t heaviest = 0;
     std::int64_t lightest = 0;
     for (const int i : core) {
-      const KnapsackItem& item = items[static_cast<std::size_t>(i)];
+      const KnapsackItem& item = items[i];
       KnapsackItem kept;
       std::vector<int> from;
-      for (std::size_t o = 0; o < item.size(); ++o) {
-        if (loss(static_cast<std::size_t>(i), item[o]) > gap) continue;
+      for (int o = 0; o < std::ssize(item); ++o) {
+        if (loss(i, item[o]) > gap) continue;
         kept.push_back(item[o]);
-        from.push_back(static_cast<int>(o));
+        from.push_back(o);
       }
       // Weights count from the lightest option that is left, so that the programme is no wider than it must
       // be.
@@ -219,7 +214,7 @@ KnapsackAnswer SolveKnapsack(const std::vector<KnapsackItem>& items, int capacit
     const std::vector<int> chosen = Programme(narrowed, static_cast<int>(space));
     std::vector<int> choice = relaxed.base;
     for (std::size_t k = 0; k < core.size(); ++k) {
-      choice[static_cast<std::size_t>(core[k])] = original[k][static_cast<std::size_t>(chosen[k])];
+      choice[core[k]] = original[k][chosen[k]];
     }
     const double value = Value(items, choice);
     if (value >= incumbent) {
@@ -227,8 +222,7 @@ KnapsackAnswer SolveKnapsack(const std::vector<KnapsackItem>& items, int capacit
       answer.choice = std::move(choice);
     }
     const double proven = std::max(0.0, relaxed.bound - incumbent) + margin;
-    if (core_size == by_loss.size() || least[static_cast<std::size_t>(by_loss[core_size])] > proven)
-      return answer;
+    if (core_size == by_loss.size() || least[by_loss[core_size]] > proven) return answer;
   }
   const double gap = relaxed.bound - incumbent;
   answer.gap = gap > margin ? gap : 0;

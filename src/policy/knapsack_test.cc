@@ -115,7 +115,7 @@ Sum SumOf(const Instance& instance, const std::vector<int>& choice) {
   for (std::size_t i = 0; i < choice.size(); ++i) {
     RC_ASSERT(choice[i] >= 0);
     RC_ASSERT(choice[i] < static_cast<int>(instance.items[i].size()));
-    const KnapsackOption& option = instance.items[i][static_cast<std::size_t>(choice[i])];
+    const KnapsackOption& option = instance.items[i][choice[i]];
     sum.weight += option.weight;
     sum.value += option.value;
   }
@@ -150,14 +150,14 @@ std::vector<int> Enumerate(const Instance& instance) {
 // The complete table: best[i][w] is the largest value of items i, i+1, … of weight exactly w.
 std::vector<int> Tabulate(const Instance& instance) {
   const std::size_t items = instance.items.size();
-  const auto width = static_cast<std::size_t>(instance.capacity) + 1;
+  const std::size_t width = instance.capacity + 1;
   const double impossible = -std::numeric_limits<double>::infinity();
   std::vector<std::vector<double>> best(items + 1, std::vector<double>(width, impossible));
   best[items][0] = 0;
   for (std::size_t i = items; i-- > 0;) {
     for (const KnapsackOption& option : instance.items[i]) {
-      for (auto w = static_cast<std::size_t>(option.weight); w < width; ++w) {
-        const double value = option.value + best[i + 1][w - static_cast<std::size_t>(option.weight)];
+      for (std::size_t w = option.weight; w < width; ++w) {
+        const double value = option.value + best[i + 1][w - option.weight];
         best[i][w] = std::max(best[i][w], value);
       }
     }
@@ -170,7 +170,7 @@ std::vector<int> Tabulate(const Instance& instance) {
   for (std::size_t i = 0; i < items; ++i) {
     for (std::size_t k = instance.items[i].size(); k-- > 0;) {
       const KnapsackOption& option = instance.items[i][k];
-      const auto weight = static_cast<std::size_t>(option.weight);
+      const std::size_t weight = option.weight;
       if (weight > left || option.value + best[i + 1][left - weight] != best[i][left]) continue;
       choice.push_back(static_cast<int>(k));
       left -= weight;

@@ -6,10 +6,10 @@
 
 namespace voda {
 
-LasPass RankByService(const Ledger& ledger, const Snapshot& snapshot, const LasOptions& options) {
+LasPass RankByService(const Accounts& accounts, const Snapshot& snapshot, const LasOptions& options) {
   LasPass pass;
   pass.queue.assign(snapshot.jobs.size(), 0);
-  for (const JobIndex i : ledger.jobs()) {
+  for (const JobIndex i : accounts.jobs()) {
     const Job& job = snapshot.job(i);
     if (job.first_start && job.workers.empty() && job.waiting_seconds >= options.knob * job.running_seconds) {
       pass.promoted.push_back(i);
@@ -18,31 +18,30 @@ LasPass RankByService(const Ledger& ledger, const Snapshot& snapshot, const LasO
     const auto reached =
         std::upper_bound(options.thresholds.begin(), options.thresholds.end(), job.attained_gpu_seconds) -
         options.thresholds.begin();
-    pass.queue[static_cast<std::size_t>(i)] = static_cast<int>(reached);
+    pass.queue[i] = static_cast<int>(reached);
   }
-  pass.order = ledger.Admission([&](JobIndex i) {
+  pass.order = accounts.Admission([&](JobIndex i) {
     const Job& job = snapshot.job(i);
-    return Ledger::Keys{.first = static_cast<double>(pass.queue[static_cast<std::size_t>(i)]),
-                        .second = job.first_start.value_or(std::numeric_limits<double>::infinity())};
+    return Accounts::Keys{.first = static_cast<double>(pass.queue[i]),
+                          .second = job.first_start.value_or(std::numeric_limits<double>::infinity())};
   });
   return pass;
 }
 
 double NextQueueChange(const Snapshot& snapshot, const Allocation& allocation, const LasPass& pass,
                        const LasOptions& options) {
-  std::vector<bool> promoted(snapshot.jobs.size(), false);
-  for (const JobIndex i : pass.promoted) promoted[static_cast<std::size_t>(i)] = true;
+  PerJob<bool> promoted(snapshot.jobs.size(), false);
+  for (const JobIndex i : pass.promoted) promoted[i] = true;
   double wait = kNever;
   for (const JobIndex i : pass.order) {
-    const auto at = static_cast<std::size_t>(i);
     const Job& job = snapshot.job(i);
-    const int gpus = job.gpus(allocation.workers[at]);
+    const int gpus = job.gpus(allocation.workers[i]);
     if (gpus > 0) {
-      const double attained = promoted[at] ? 0 : job.attained_gpu_seconds;
-      const auto queue = static_cast<std::size_t>(pass.queue[at]);
-      if (queue < options.thresholds.size())
+      const double attained = promoted[i] ? 0 : job.attained_gpu_seconds;
+      const int queue = pass.queue[i];
+      if (queue < std::ssize(options.thresholds))
         wait = std::min(wait, (options.thresholds[queue] - attained) / gpus);
-    } else if (!promoted[at] && (job.first_start || !job.workers.empty())) {
+    } else if (!promoted[i] && (job.first_start || !job.workers.empty())) {
       const double due = options.knob * job.running_seconds - job.waiting_seconds;
       if (due > 0) wait = std::min(wait, due);
     }

@@ -1,13 +1,14 @@
-// Discretised two-dimensional least attained service, the part that Tiresias and ElasticTiresias share.
+// Least attained service, discretised and in two dimensions (workers and time): the part that Tiresias and
+// ElasticTiresias share.
 //
 // A job's queue is the number of thresholds (GPU-seconds) that its attained service has reached. A job that
-// started before, holds nothing and has waited `knob` times as long as it ran is promoted: first queue,
-// counters anew.
+// started before, holds nothing and has waited `knob` times as long as it ran is promoted: it goes to the
+// first queue, and its counters start anew.
 #pragma once
 
 #include <vector>
 
-#include "policy/ledger.h"
+#include "policy/accounts.h"
 
 namespace voda {
 
@@ -18,11 +19,11 @@ struct LasOptions {
 
 struct LasPass {
   std::vector<JobIndex> order;  // queue, first start (never started last), submit time; priority before all
-  std::vector<int> queue;       // per job of the snapshot
+  PerJob<int> queue;
   std::vector<JobIndex> promoted;  // in (submit time, name) order
 };
 
-LasPass RankByService(const Ledger& ledger, const Snapshot& snapshot, const LasOptions& options);
+LasPass RankByService(const Accounts& accounts, const Snapshot& snapshot, const LasOptions& options);
 
 // When the queues may change without an event if the jobs hold what the allocation says: the next demotion of
 // a running job or promotion of a waiting one.

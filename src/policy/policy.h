@@ -14,6 +14,11 @@ class Policy {
  public:
   virtual ~Policy() = default;
   virtual Allocation Allocate(const Snapshot& snapshot) const = 0;
+  // So many GPUs stay idle in the plan that came of an allocation: says in the reasons why the jobs do not
+  // use them, and in wake_at when that may change.
+  virtual void ExplainIdle(const Snapshot& /*snapshot*/, int /*idle*/, Allocation& /*allocation*/) const {}
+  // Whether it asks a program, which may take its time: not for a thread that others wait for.
+  virtual bool External() const { return false; }
 };
 
 }  // namespace voda

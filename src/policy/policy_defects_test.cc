@@ -1,6 +1,7 @@
-// The defects of the reference implementation, one test each, under the numbers of the list they come from
-// (F, S, T, E, D, A: ElasticFIFO, ElasticSRJF, Tiresias, ElasticTiresias, FfDLOptimizer, AFS-L; R: shared).
-// What is said here is what the rule says; the comment says what the reference did.
+// The defects of the reference (the Go research prototype of Voda that the first design followed) in its
+// policies, one test each. The letter in the name of a test is that of the algorithm (F, S, T, E, D, A:
+// ElasticFIFO, ElasticSRJF, Tiresias, ElasticTiresias, FfDLOptimizer, AFS-L; R: what they share). A test
+// demands what the rule says; its comment says what the reference did.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -113,8 +114,8 @@ TEST(CommonDefects, PriorityLeadsAdmissionButNotGrowth) {
   }
 }
 
-// A cluster without a GPU left: every job is set aside and nothing breaks (the FfDL of the reference
-// panicked: D2).
+// A cluster without a GPU left: every job is left out and nothing breaks (the FfDL of the reference
+// panicked).
 TEST(CommonDefects, NoGpuAtAll) {
   for (const std::string& policy : AllPolicies()) {
     const Snapshot snapshot = SnapshotBuilder()

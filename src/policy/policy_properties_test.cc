@@ -92,7 +92,7 @@ rc::Gen<Snapshot> Snapshots(SnapshotShape base = {}) {
 
 int UsedGpus(const Snapshot& snapshot, const Allocation& allocation) {
   int used = 0;
-  for (std::size_t i = 0; i < snapshot.jobs.size(); ++i) used += snapshot.jobs[i].gpus(allocation.workers[i]);
+  for (const JobIndex i : snapshot.jobs.indices()) used += snapshot.jobs[i].gpus(allocation.workers[i]);
   return used;
 }
 
@@ -111,7 +111,7 @@ struct Digest {
         promoted(PromotedNames(snapshot, allocation)),
         wake_at(allocation.wake_at),
         note(allocation.note) {
-    for (std::size_t i = 0; i < snapshot.jobs.size(); ++i) {
+    for (const JobIndex i : snapshot.jobs.indices()) {
       const std::string& name = snapshot.jobs[i].name;
       if (name == without) continue;
       workers[name] = allocation.workers[i];
@@ -151,7 +151,7 @@ TEST_P(PolicyProperties, GivesZeroOrAnAllowedSizeWithinCapacity) {
     const Allocation allocation = policy_->Allocate(snapshot);
     RC_ASSERT(allocation.workers.size() == snapshot.jobs.size());
     RC_ASSERT(allocation.reasons.size() == snapshot.jobs.size());
-    for (std::size_t i = 0; i < snapshot.jobs.size(); ++i) {
+    for (const JobIndex i : snapshot.jobs.indices()) {
       const Curve& curve = *snapshot.jobs[i].curve;
       bool allowed = allocation.workers[i] == 0;
       for (int k = 0; k < curve.count(); ++k) allowed = allowed || curve.size(k) == allocation.workers[i];
@@ -206,7 +206,7 @@ TEST_P(PolicyProperties, LeavesNoJobWaitingThatWouldFit) {
     const Snapshot snapshot = *Snapshots({.one_gpu_per_worker = true, .cordoned_nodes = false});
     const Allocation allocation = policy_->Allocate(snapshot);
     const int free = OracleCapacity(snapshot) - UsedGpus(snapshot, allocation);
-    for (std::size_t i = 0; i < snapshot.jobs.size(); ++i) {
+    for (const JobIndex i : snapshot.jobs.indices()) {
       const Job& job = snapshot.jobs[i];
       if (allocation.workers[i] == 0) RC_ASSERT((variant_.gives_num() ? job.num : job.min) > free);
     }
@@ -220,7 +220,7 @@ TEST_P(PolicyProperties, LeavesNoSeatableJobWaitingThatWouldFitInTotal) {
     const Snapshot snapshot = *Snapshots({.aside_jobs = true});
     const Allocation allocation = policy_->Allocate(snapshot);
     const int free = OracleCapacity(snapshot) - UsedGpus(snapshot, allocation);
-    for (std::size_t i = 0; i < snapshot.jobs.size(); ++i) {
+    for (const JobIndex i : snapshot.jobs.indices()) {
       const Job& job = snapshot.jobs[i];
       if (allocation.workers[i] > 0 || !OracleTakesPart(snapshot, job)) continue;
       RC_ASSERT(job.gpus(variant_.gives_num() ? job.num : job.min) > free);
@@ -262,7 +262,7 @@ TEST_P(PolicyProperties, GivesReasonsThatAreTrue) {
   Check([&] {
     const Snapshot snapshot = *Snapshots({.aside_jobs = true});
     const Allocation allocation = policy_->Allocate(snapshot);
-    for (std::size_t i = 0; i < snapshot.jobs.size(); ++i) {
+    for (const JobIndex i : snapshot.jobs.indices()) {
       const Job& job = snapshot.jobs[i];
       const Reason& reason = allocation.reasons[i];
       const int workers = allocation.workers[i];
@@ -332,16 +332,15 @@ TEST_P(PolicyProperties, TellsWaitingJobsWhoIsAhead) {
     int served = 0;
     std::set<JobIndex> before;
     for (const JobIndex job : allocation.order) {
-      const auto at = static_cast<std::size_t>(job);
-      const Reason& reason = allocation.reasons[at];
-      if (allocation.workers[at] == 0) {
+      const Reason& reason = allocation.reasons[job];
+      if (allocation.workers[job] == 0) {
         if (variant_.gives_num()) RC_ASSERT(reason.free == free);
         RC_ASSERT(reason.jobs_ahead <= static_cast<int>(before.size()));
         RC_ASSERT((reason.ahead == kNoJob) == (reason.jobs_ahead == 0));
         if (reason.ahead != kNoJob) RC_ASSERT(before.count(reason.ahead) == 1u);
         if (variant_.gives_num()) RC_ASSERT(reason.jobs_ahead >= served);
       } else {
-        free -= snapshot.job(job).gpus(allocation.workers[at]);
+        free -= snapshot.job(job).gpus(allocation.workers[job]);
         ++served;
       }
       before.insert(job);
@@ -354,7 +353,7 @@ TEST_P(PolicyProperties, DoesNotGrowWhereTheSpeedupDoesNotRise) {
   Check([&] {
     const Snapshot snapshot = *Snapshots({.aside_jobs = true});
     const Allocation allocation = policy_->Allocate(snapshot);
-    for (std::size_t i = 0; i < snapshot.jobs.size(); ++i) {
+    for (const JobIndex i : snapshot.jobs.indices()) {
       const Job& job = snapshot.jobs[i];
       const int workers = allocation.workers[i];
       if (workers == 0) continue;
@@ -384,7 +383,7 @@ TEST_P(GrowingPolicyProperties, GrowsAsLongAsAStepFits) {
     const Snapshot snapshot = *Snapshots({.aside_jobs = true});
     const Allocation allocation = policy_->Allocate(snapshot);
     const int free = OracleCapacity(snapshot) - UsedGpus(snapshot, allocation);
-    for (std::size_t i = 0; i < snapshot.jobs.size(); ++i) {
+    for (const JobIndex i : snapshot.jobs.indices()) {
       const Job& job = snapshot.jobs[i];
       const int workers = allocation.workers[i];
       if (workers == 0) continue;
@@ -434,7 +433,7 @@ TEST_P(PolicyProperties, WakesWhenAQueueChanges) {
     const auto promoted = PromotedNames(snapshot, allocation);
     double change = std::numeric_limits<double>::infinity();  // a queue changes
     double any = change;                                      // or a job of the first queue is promoted
-    for (std::size_t i = 0; i < snapshot.jobs.size(); ++i) {
+    for (const JobIndex i : snapshot.jobs.indices()) {
       const Job& job = snapshot.jobs[i];
       if (!OracleTakesPart(snapshot, job)) continue;
       const bool anew = std::binary_search(promoted.begin(), promoted.end(), job.name);

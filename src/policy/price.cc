@@ -1,141 +1,174 @@
 // Price: every GPU has a price, each job takes the size that costs it least, and the jobs with the least
 // GPU-time left are served first.
 //
-// A GPU-second taken now delays each of the J jobs present by about 1/K seconds on K GPUs, so it costs
-// lambda = c J / K job-seconds. A job on n GPUs pays its own time plus the rent, (stall + R / s(n)) (1 +
-// lambda n); stalls of starts and rescales are part of the time, so a change that does not pay for itself is
-// not made.
+// A job with R seconds of work left and a speed-up of s(n) on n GPUs pays its own time plus the rent:
+//     (stall + R / s(n)) (1 + lambda n)
+// Stalls of starts and rescales are part of the time, so a change that does not pay for itself is not made.
 //
-// 1. Candidates: the minimum, every larger size that is worth it (ratio), and the size held now; sizes that
-// nobody
-//    measured only where they are not far-fetched.
-// 2. Want: the candidate of least cost.
-// 3. Order: jobs that are too late by the guard, by submit time; then by GPU-time left at the size wanted.
-// 4. Give: the largest candidate up to want that fits.
-// 5. Spare GPUs: to the step that saves most time per GPU, stalls deducted.
+// The price lambda is what a GPU-second taken now costs the others. If every job had to give way by its
+// share, each of the J jobs present would be delayed by 1/K seconds on K GPUs. But a job whose best size is w
+// loses only the part lambda w / (1 + lambda w) of its speed per share of GPUs lost, and nothing while all
+// sizes wanted fit at once. The price is the least at which, with w the sizes wanted at that price,
+//     sum w <= K   or   sum w / (1 + lambda w) <= K / c
+// At lambda = c J / K the second always holds.
+//
+// 1. Candidates: the sizes that a job may want (price_sizes.h).
+// 2. Want: each job wants its candidate of least cost.
+// 3. Order: first the jobs that are too late by the guard, by submit time; then by GPU-time left at the size
+//    wanted.
+// 4. Give: in this order, each job gets its largest candidate up to the one it wants that fits.
+// 5. Spend: spare GPUs go to the step that saves most time per GPU, stalls deducted.
 //
 // O(J · candidates + J log J + steps · log J).
 #include <algorithm>
 #include <cmath>
-#include <deque>
-#include <map>
 #include <queue>
-#include <tuple>
 
+#include "policy/accounts.h"
 #include "policy/builtin.h"
-#include "policy/ledger.h"
+#include "policy/price_sizes.h"
 
 namespace voda {
 
 namespace {
 
+// What the jobs of one list want at a price: a position on the list. It falls as the price rises, so every
+// price that was tried bounds it from one side.
+struct Demand {
+  const PriceCandidates* list;
+  int least = 0;
+  int most = 0;
+  int best = 0;
+
+  // The candidate that costs least per unit of work, stalls aside; the smaller on a tie.
+  void Find(double price) {
+    double cheapest = 0;
+    for (int at = least; at <= most; ++at) {
+      const double cost = (1 + price * list->gpus[at]) * list->slowness[at];
+      if (at == least || cost < cheapest * (1 - 1e-9)) {
+        cheapest = cost;
+        best = at;
+      }
+    }
+  }
+};
+
+// The price at which what the jobs of these lists want fits (see above).
+double MarketPrice(const std::deque<PriceCandidates>& lists, double c, int capacity, double jobs) {
+  const double gpus = std::max(capacity, 1);
+  std::vector<Demand> demands;
+  for (const PriceCandidates& list : lists) {
+    if (list.jobs > 0) demands.push_back({.list = &list, .most = list.count() - 1});
+  }
+  const auto too_low = [&](double price) {
+    double wanted = 0;
+    double firm = 0;
+    for (Demand& demand : demands) {
+      demand.Find(price);
+      const double best = demand.list->gpus[demand.best];
+      wanted += demand.list->jobs * best;
+      firm += demand.list->jobs * best / (1 + price * best);
+    }
+    return wanted > gpus && firm > gpus / c;
+  };
+  if (!too_low(0)) return 0;
+  double low = 0;
+  double high = c * jobs / gpus;
+  for (int step = 0; step < 20; ++step) {
+    const double middle = (low + high) / 2;
+    const bool rises = too_low(middle);
+    (rises ? low : high) = middle;
+    for (Demand& demand : demands) (rises ? demand.most : demand.least) = demand.best;
+  }
+  return high;
+}
+
+// Until the job ends at a size.
+double Seconds(const Job& job, int index) {
+  return job.remaining_seconds / job.curve->speedup(index);
+}
+
+// Seconds that a job at `current` saves at one size over another; all are indices on its curve.
+double Saved(const Job& job, int current, int from, int to) {
+  double saved = Seconds(job, from) - Seconds(job, to);
+  if (from == current) saved -= job.rescale_cost;  // it would have to be rescaled
+  if (to == current) saved += job.rescale_cost;    // it would not have to be any more
+  return saved;
+}
+
+// The index on the curve of the size that a job holds; -1: it holds nothing, or no allowed size.
+int CurrentIndex(const Job& job) {
+  return job.workers.empty() ? -1 : job.curve->IndexOf(job.held());
+}
+
 class Market {
  public:
   Market(const Snapshot& snapshot, const PriceOptions& options)
-      : snapshot_(snapshot), options_(options), ledger_(snapshot), claims_(snapshot.jobs.size()) {
-    for (const Node& node : snapshot.nodes) {
-      if (node.state == NodeState::kReady) node_gpus_ = std::max(node_gpus_, node.gpus);
+      : snapshot_(snapshot),
+        options_(options),
+        accounts_(snapshot),
+        sizes_(snapshot, options, accounts_.capacity()),
+        claims_(snapshot.jobs.size()) {
+    const auto jobs = static_cast<double>(std::max<std::size_t>(accounts_.jobs().size(), 1));
+    share_ = std::max(accounts_.capacity(), 1) / jobs;
+    for (const JobIndex i : accounts_.jobs()) {
+      const Job& job = snapshot_.job(i);
+      PriceCandidates& shared = sizes_.Shared(job, sizes_.Wanted(job));
+      ++shared.jobs;
+      claims_[i].candidates = &shared;
     }
-    const auto jobs = static_cast<double>(std::max<std::size_t>(ledger_.jobs().size(), 1));
-    const auto gpus = static_cast<double>(std::max(ledger_.capacity(), 1));
-    price_ = options.c * jobs / gpus;
-    share_ = gpus / jobs;
+    price_ = MarketPrice(sizes_.lists(), options.c, accounts_.capacity(), jobs);
   }
 
   Allocation Run() {
-    for (const JobIndex i : ledger_.jobs()) MakeClaim(i);
-    auto order = ledger_.Admission([&](JobIndex i) {
-      const Claim& claim = claims_[static_cast<std::size_t>(i)];
-      return Ledger::Keys{.first = claim.late ? -1 : claim.key};  // keys are not negative
+    for (const JobIndex i : accounts_.jobs()) MakeClaim(i);
+    auto order = accounts_.Admission([&](JobIndex i) {
+      const Claim& claim = claims_[i];
+      return Accounts::Keys{.first = claim.late ? -1 : claim.key};  // keys are not negative
     });
     Give(order);
     Spend();
-    for (const JobIndex i : ledger_.jobs()) {
-      if (ledger_.at(i) < 0) continue;
-      ledger_.reason(i).seconds = Seconds(snapshot_.job(i), ledger_.at(i));
-      ledger_.reason(i).seconds_at_min = Seconds(snapshot_.job(i), 0);
+    PerJob<int> most(snapshot_.jobs.size(), 0);
+    for (const JobIndex i : accounts_.jobs()) {
+      most[i] = sizes_.Spare(snapshot_.job(i));
+      Explain(i);
     }
-    return std::move(ledger_).Finish(std::move(order), Entry::kMin);
+    Allocation allocation = std::move(accounts_).Finish(std::move(order), Entry::kMin);
+    allocation.most = std::move(most);
+    return allocation;
   }
 
  private:
-  // Sizes that a job may want, ascending, with what is needed of each side by side.
-  struct Candidates {
-    std::vector<int> index;  // on the curve
-    std::vector<int> gpus;
-    std::vector<double> speedup;
-    int count() const { return static_cast<int>(index.size()); }
+  // What a job met when it was its turn.
+  struct Turn {
+    int free = -1;  // GPUs; -1: its turn did not come, for nothing was left
+    int served = 0;
+    JobIndex last = kNoJob;  // of those served
   };
 
   struct Claim {
-    const Candidates* candidates = nullptr;
-    int want = 0;      // position among its candidates
-    int current = -1;  // index on the curve; -1: holds nothing, or no allowed size
+    const PriceCandidates* candidates = nullptr;  // that it may want
+    const PriceCandidates* spare = nullptr;  // that it may be given of what is spare; null: not asked yet
+    int want = 0;                            // position among its candidates
+    int current = -1;                        // index on the curve; -1: holds nothing, or no allowed size
+    double key = 0;                          // GPU-seconds left at the size wanted
+    Turn turn;
     bool late = false;
-    double key = 0;  // GPU-seconds left at the size wanted
   };
-
-  static double Seconds(const Job& job, int index) {
-    return job.remaining_seconds / job.curve->speedup(index);
-  }
-
-  // Whether a size is measured, or near enough to what was.
-  bool Plausible(const Job& job, int size) const {
-    if (!job.measured) return true;
-    const auto& measured = *job.measured;
-    if (std::binary_search(measured.begin(), measured.end(), size)) return true;
-    const int largest = measured.empty() ? 0 : measured.back();
-    if (size > std::max(job.num, 2 * largest)) return false;
-    return job.gpus(size) <= node_gpus_ || job.gpus(size) % node_gpus_ == 0;
-  }
-
-  Candidates FindCandidates(const Job& job, int current) const {
-    Candidates found;
-    double best = 0;
-    for (int index = 0; index < job.curve->count(); ++index) {
-      const int gpus = job.gpus(job.curve->size(index));
-      if (index > 0 && gpus > ledger_.capacity()) break;
-      const double speedup = job.curve->speedup(index);
-      const bool worth =
-          index == 0 || (speedup >= options_.ratio * best && Plausible(job, job.curve->size(index)));
-      if (!worth && index != current) continue;
-      found.index.push_back(index);
-      found.gpus.push_back(gpus);
-      found.speedup.push_back(speedup);
-      best = std::max(best, speedup);
-    }
-    return found;
-  }
-
-  // Jobs of a category share their curve and so their candidates, unless one holds a size that is not among
-  // them.
-  const Candidates* CandidatesOf(const Job& job, int current) {
-    const Shape shape{job.curve.get(), job.measured.get(), job.gpus_per_worker, job.measured ? job.num : 0};
-    if (last_ == nullptr || shape != last_shape_) {
-      const auto [at, inserted] = shared_.try_emplace(shape, nullptr);
-      if (inserted) at->second = &lists_.emplace_back(FindCandidates(job, -1));
-      last_shape_ = shape;
-      last_ = at->second;
-    }
-    if (current < 0 || std::binary_search(last_->index.begin(), last_->index.end(), current)) return last_;
-    return &lists_.emplace_back(FindCandidates(job, current));
-  }
 
   void MakeClaim(JobIndex i) {
     const Job& job = snapshot_.job(i);
-    Claim& claim = claims_[static_cast<std::size_t>(i)];
+    Claim& claim = claims_[i];
     const bool holds = !job.workers.empty();
-    if (holds) claim.current = job.curve->IndexOf(job.held());
-    claim.candidates = CandidatesOf(job, claim.current);
-    const Candidates& candidates = *claim.candidates;
-    const auto gpus = [&](int at) { return candidates.gpus[static_cast<std::size_t>(at)]; };
-    const auto seconds = [&](int at) {
-      return job.remaining_seconds / candidates.speedup[static_cast<std::size_t>(at)];
-    };
+    claim.current = CurrentIndex(job);
+    if (holds) claim.candidates = &sizes_.With(*claim.candidates, job, sizes_.Wanted(job), claim.current);
+    const PriceCandidates& candidates = *claim.candidates;
+    const auto gpus = [&](int at) { return candidates.gpus[at]; };
+    const auto seconds = [&](int at) { return job.remaining_seconds * candidates.slowness[at]; };
 
     double least = 0;
     for (int at = 0; at < candidates.count(); ++at) {
-      const int index = candidates.index[static_cast<std::size_t>(at)];
+      const int index = candidates.index[at];
       const double stall = !holds                   ? job.start_cost
                            : index == claim.current ? job.stall_left
                                                     : job.rescale_cost;
@@ -152,7 +185,7 @@ class Market {
     // first.
     int fair = 0;
     while (fair + 1 < candidates.count() && gpus(fair + 1) <= share_) ++fair;
-    const double speedup = candidates.speedup[static_cast<std::size_t>(fair)];
+    const double speedup = candidates.speedup[fair];
     const double fair_time = job.start_cost + job.total_seconds / (share_ < 1 ? share_ : speedup);
     const double age = snapshot_.now - job.submit_time;
     constexpr double kGrace = 600;
@@ -163,26 +196,21 @@ class Market {
   }
 
   void Give(const std::vector<JobIndex>& order) {
-    int served = 0;
-    JobIndex last = kNoJob;
+    Turn turn;
     for (const JobIndex i : order) {
-      const Job& job = snapshot_.job(i);
-      const Claim& claim = claims_[static_cast<std::size_t>(i)];
-      ledger_.reason(i) = {.code = ReasonCode::kPricedOut,
-                           .needs = job.gpus(job.min),
-                           .free = ledger_.free(),
-                           .jobs_ahead = served,
-                           .ahead = last,
-                           .price = price_,
-                           .seconds = claim.key};
+      turn.free = accounts_.free();
+      if (turn.free == 0) break;
+      Claim& claim = claims_[i];
+      claim.turn = turn;
       for (int at = claim.want; at >= 0; --at) {
-        if (claim.candidates->gpus[static_cast<std::size_t>(at)] > ledger_.free()) continue;
-        ledger_.Put(i, claim.candidates->index[static_cast<std::size_t>(at)], ReasonCode::kPriced);
-        ++served;
-        last = i;
+        if (claim.candidates->gpus[at] > turn.free) continue;
+        accounts_.Put(i, claim.candidates->index[at], ReasonCode::kPriced);
+        ++turn.served;
+        turn.last = i;
         break;
       }
     }
+    last_turn_ = turn;
   }
 
   struct Offer {
@@ -195,22 +223,32 @@ class Market {
     }
   };
 
-  // The best larger candidate that fits.
-  Offer BestStep(JobIndex i, int rank) const {
+  const PriceCandidates& SpareCandidates(JobIndex i) {
+    Claim& claim = claims_[i];
     const Job& job = snapshot_.job(i);
-    const Claim& claim = claims_[static_cast<std::size_t>(i)];
-    const int from = ledger_.at(i);
+    if (claim.spare == nullptr) {
+      const int most = sizes_.Spare(job);
+      claim.spare = most == sizes_.Wanted(job)
+                        ? claim.candidates
+                        : &sizes_.With(sizes_.Shared(job, most), job, most, claim.current);
+    }
+    return *claim.spare;
+  }
+
+  // The best larger candidate that fits.
+  Offer BestStep(JobIndex i, int rank) {
+    const Job& job = snapshot_.job(i);
+    const Claim& claim = claims_[i];
+    const int from = accounts_.at(i);
     Offer best{0, rank, i, -1};
-    const Candidates& candidates = *claim.candidates;
+    const PriceCandidates& candidates = SpareCandidates(i);
     const int held = job.gpus(job.curve->size(from));
     for (std::size_t at = 0; at < candidates.index.size(); ++at) {
       const int index = candidates.index[at];
       if (index <= from) continue;
       const int gpus = candidates.gpus[at] - held;
-      if (gpus > ledger_.free()) break;
-      double saved = Seconds(job, from) - job.remaining_seconds / candidates.speedup[at];
-      if (from == claim.current) saved -= job.rescale_cost;   // it would have to be rescaled
-      if (index == claim.current) saved += job.rescale_cost;  // it would not have to be any more
+      if (gpus > accounts_.free()) break;
+      const double saved = Saved(job, claim.current, from, index);
       if (saved / gpus > best.saving) {
         best.saving = saved / gpus;
         best.to = index;
@@ -222,41 +260,106 @@ class Market {
   void Spend() {
     std::priority_queue<Offer> heap;
     int rank = 0;
-    for (const JobIndex i : ledger_.jobs()) {
-      if (ledger_.free() > 0 && ledger_.at(i) >= 0) {
+    for (const JobIndex i : accounts_.jobs()) {
+      if (accounts_.free() > 0 && accounts_.at(i) >= 0) {
         if (const Offer offer = BestStep(i, rank); offer.to >= 0) heap.push(offer);
       }
       ++rank;
     }
-    while (!heap.empty() && ledger_.free() > 0) {
+    while (!heap.empty() && accounts_.free() > 0) {
       const Offer top = heap.top();
       heap.pop();
       const Job& job = snapshot_.job(top.job);
-      const bool fits = job.gpus(job.curve->size(top.to) - ledger_.workers(top.job)) <= ledger_.free();
-      if (fits) ledger_.Put(top.job, top.to, ReasonCode::kGrew);
+      const bool fits = job.gpus(job.curve->size(top.to) - accounts_.workers(top.job)) <= accounts_.free();
+      if (fits) accounts_.Put(top.job, top.to, ReasonCode::kGrew);
       if (const Offer next = BestStep(top.job, top.rank); next.to >= 0) heap.push(next);
     }
   }
 
+  // Says why the job got what it got, and what it might have had beside that.
+  void Explain(JobIndex i) {
+    const Job& job = snapshot_.job(i);
+    const Claim& claim = claims_[i];
+    const Turn& turn = claim.turn.free < 0 ? last_turn_ : claim.turn;
+    const int from = accounts_.at(i);
+    Reason& reason = accounts_.reason(i);
+    if (from < 0) reason.code = ReasonCode::kPricedOut;
+    reason.needs = job.gpus(job.min);
+    reason.free = turn.free;
+    reason.jobs_ahead = turn.served;
+    reason.ahead = turn.last;
+    reason.price = price_;
+    reason.seconds = from < 0 ? claim.key : Seconds(job, from);
+    reason.jobs = static_cast<int>(accounts_.jobs().size());
+    reason.gpus = accounts_.capacity();
+    if (from < 0) return;
+    const PriceCandidates& candidates = SpareCandidates(i);
+    const auto next = std::upper_bound(candidates.index.begin(), candidates.index.end(), from);
+    if (next != candidates.index.end()) reason.larger = job.curve->size(*next);
+  }
+
   const Snapshot& snapshot_;
   const PriceOptions& options_;
-  Ledger ledger_;
-  std::vector<Claim> claims_;
-  // What candidates depend on. Looked up, never iterated: addresses cannot reach a decision.
-  using Shape = std::tuple<const Curve*, const std::vector<int>*, int, int>;
-  std::map<Shape, const Candidates*> shared_;
-  std::deque<Candidates> lists_;
-  Shape last_shape_;
-  const Candidates* last_ = nullptr;
-  int node_gpus_ = 1;
+  Accounts accounts_;
+  PriceSizes sizes_;
+  PerJob<Claim> claims_;
+  Turn last_turn_;  // what jobs met whose turn did not come
   double price_ = 0;
   double share_ = 0;
 };
+
+// Of the larger sizes that idle GPUs would suffice for, the first that is kept from the job by more than its
+// speed says why it does not use them.
+void FindCeiling(const PriceSizes& sizes, double ratio, int idle, const Job& job, int workers,
+                 Reason& reason) {
+  const int from = job.curve->IndexOf(workers);
+  const int current = CurrentIndex(job);
+  const int most = sizes.Spare(job);
+  double best = 0;
+  for (int index = 0; index <= from; ++index) best = std::max(best, job.curve->speedup(index));
+  for (int index = from + 1; index < job.curve->count(); ++index) {
+    const int size = job.curve->size(index);
+    if (job.gpus(size - workers) > idle) return;
+    if (reason.larger == 0) reason.larger = size;
+    const double speedup = job.curve->speedup(index);
+    if (speedup < ratio * best) {
+      if (reason.ceiling == Ceiling::kNone) reason.ceiling = Ceiling::kNotFaster;
+      continue;
+    }
+    if (size > most || !sizes.Plausible(job, size)) {
+      if (size <= most) {
+        reason.ceiling = Ceiling::kReach;
+        continue;  // a whole node may still fit
+      }
+      const double rises = sizes.NextTrial(job);
+      if (rises < kNever) reason.until = rises;
+      reason.ceiling = rises == kNever          ? Ceiling::kUnmeasured
+                       : sizes.BeforeTrial(job) ? Ceiling::kTrial
+                                                : Ceiling::kReach;
+      return;
+    }
+    best = speedup;
+    if (Saved(job, current, from, index) <= 0) {
+      reason.ceiling = Ceiling::kStall;
+      return;
+    }
+  }
+}
 
 class Price final : public Policy {
  public:
   explicit Price(PriceOptions options) : options_(options) {}
   Allocation Allocate(const Snapshot& snapshot) const override { return Market(snapshot, options_).Run(); }
+  void ExplainIdle(const Snapshot& snapshot, int idle, Allocation& allocation) const override {
+    const PriceSizes sizes(snapshot, options_, Capacity(snapshot));
+    for (const JobIndex i : snapshot.jobs.indices()) {
+      Reason& reason = allocation.reasons[i];
+      if (reason.jobs > 0) reason.idle = idle;
+      if (allocation.workers[i] == 0 || reason.code == ReasonCode::kGuarded) continue;
+      FindCeiling(sizes, options_.ratio, idle, snapshot.job(i), allocation.workers[i], reason);
+      allocation.wake_at = std::min(allocation.wake_at, sizes.NextTrial(snapshot.job(i)));
+    }
+  }
 
  private:
   PriceOptions options_;

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <optional>
 
+#include "base/text.h"
 #include "policy/builtin.h"
 
 namespace voda {
@@ -31,14 +32,12 @@ Result<LasOptions> ParseLas(const PolicyOptions& options) {
   LasOptions las;
   las.thresholds.clear();
   const std::string& list = options.find("threshold")->second;
-  for (std::size_t at = 0; at <= list.size();) {
-    const std::size_t comma = std::min(list.find(',', at), list.size());
-    const auto number = ParseNumber(std::string_view(list).substr(at, comma - at));
+  for (const std::string_view part : Split(list, ',')) {
+    const auto number = ParseNumber(part);
     if (!number || *number <= 0 || (!las.thresholds.empty() && *number <= las.thresholds.back())) {
       return BadOption("threshold", list, "ascending positive GPU-seconds, such as 3600 or 3600,36000");
     }
     las.thresholds.push_back(*number);
-    at = comma + 1;
   }
   const std::string& knob = options.find("knob")->second;
   const auto number = ParseNumber(knob);
@@ -65,6 +64,7 @@ MadePolicy ElasticTiresiasFrom(const PolicyOptions& options) {
 }
 
 MadePolicy PriceFrom(const PolicyOptions& options) {
+  constexpr std::string_view kReachFix = "0, or a number of seconds of at least 1";
   PriceOptions price;
   const struct {
     std::string_view name;
@@ -74,13 +74,15 @@ MadePolicy PriceFrom(const PolicyOptions& options) {
   } fields[] = {{"c", &price.c, 0, "a number of at least 0"},
                 {"ratio", &price.ratio, 1, "a number of at least 1"},
                 {"stick", &price.stick, 0, "a number of at least 0"},
-                {"guard", &price.guard, 1, "a number of at least 1"}};
+                {"guard", &price.guard, 1, "a number of at least 1"},
+                {"reach", &price.reach, 0, kReachFix}};
   for (const auto& field : fields) {
     const std::string& text = options.find(field.name)->second;
     const auto number = ParseNumber(text);
     if (!number || *number < field.low || *number > 1e9) return BadOption(field.name, text, field.fix);
     *field.value = *number;
   }
+  if (price.reach > 0 && price.reach < 1) return BadOption("reach", options.find("reach")->second, kReachFix);
   return MakePrice(price);
 }
 
@@ -123,10 +125,12 @@ const std::vector<PolicyInfo>& Policies() {
       {"AFS-L", "each step where it shortens completion times most, two jobs at a time", {}, Plain<MakeAfsL>},
       {"Price",
        "GPUs have a price; each job takes the size that costs it least, least GPU-time left first",
-       {{"c", "1.5", "how dear a GPU is; 4 favours makespan over completion times"},
+       {{"c", "2", "how dear a GPU is; 5 favours makespan over completion times"},
         {"ratio", "1.05", "a larger size must be at least this much faster than the best smaller one"},
         {"stick", "0.7", "a running job's GPU-time left counts as this share, against needless preemption"},
-        {"guard", "4", "a job later than this many times its fair time goes to the front"}},
+        {"guard", "4", "a job later than this many times its fair time goes to the front"},
+        {"reach", "14400",
+         "seconds after which an unmeasured job may take two spare nodes, then four; 0: all at once"}},
        PriceFrom},
   };
   return table;

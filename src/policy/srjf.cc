@@ -1,7 +1,7 @@
 // SRJF: shortest remaining job first; as FIFO, with the remaining time on one worker as the order.
 // O(J log J).
+#include "policy/accounts.h"
 #include "policy/builtin.h"
-#include "policy/ledger.h"
 
 namespace voda {
 
@@ -10,12 +10,12 @@ namespace {
 class Srjf final : public Policy {
  public:
   Allocation Allocate(const Snapshot& snapshot) const override {
-    Ledger ledger(snapshot);
-    auto order =
-        ledger.Admission([&](JobIndex i) { return Ledger::Keys{.first = ledger.job(i).remaining_seconds}; });
-    ledger.Admit(
+    Accounts accounts(snapshot);
+    auto order = accounts.Admission(
+        [&](JobIndex i) { return Accounts::Keys{.first = accounts.job(i).remaining_seconds}; });
+    accounts.Admit(
         order, [](const Job& job) { return job.num; }, ReasonCode::kRunsAtNum);
-    return std::move(ledger).Finish(std::move(order), Entry::kNum);
+    return std::move(accounts).Finish(std::move(order), Entry::kNum);
   }
 };
 

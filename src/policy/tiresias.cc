@@ -11,11 +11,11 @@ class Tiresias final : public Policy {
   explicit Tiresias(LasOptions options) : options_(std::move(options)) {}
 
   Allocation Allocate(const Snapshot& snapshot) const override {
-    Ledger ledger(snapshot);
-    LasPass pass = RankByService(ledger, snapshot, options_);
-    ledger.Admit(
+    Accounts accounts(snapshot);
+    LasPass pass = RankByService(accounts, snapshot, options_);
+    accounts.Admit(
         pass.order, [](const Job& job) { return job.num; }, ReasonCode::kRunsAtNum);
-    Allocation allocation = std::move(ledger).Finish(pass.order, Entry::kNum);
+    Allocation allocation = std::move(accounts).Finish(pass.order, Entry::kNum);
     allocation.wake_at = NextQueueChange(snapshot, allocation, pass, options_);
     allocation.promoted = std::move(pass.promoted);
     return allocation;

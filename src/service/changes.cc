@@ -1,220 +1,199 @@
-// What users ask of jobs that are there: an end, a hold, other limits.
-//
-// Requests that share a transaction, or come while the cluster still writes the one before, build on each
-// other: what was asked and is not durable yet (asked_) counts for those behind it, and everything that is
-// written of the job meanwhile carries it. A job's entry changes when it is durable, by what was given only.
+#include "service/changes.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <utility>
 
+#include "base/clock.h"
 #include "base/log.h"
-#include "codec/json_writer.h"
-#include "service/kept_state.h"
-#include "service/service.h"
+#include "document/json_writer.h"
+#include "service/estimates.h"
 
 namespace voda {
 
-namespace {
-
-void Apply(const Changes& changes, JobRecord& record) {
-  record.priority = changes.priority.value_or(record.priority);
-  record.min = changes.min.value_or(record.min);
-  record.num = changes.num.value_or(record.num);
-  record.max = changes.max.value_or(record.max);
-  record.held = changes.held.value_or(record.held);
-  record.deleting = changes.deleting.value_or(record.deleting);
+Answer<JobEntry*> JobChanges::Active(const std::string& name) {
+  JobEntry* job = parts_.jobs.Find(name);
+  if (job == nullptr) return NoJob(name);
+  if (job->record.ended) return Conflict(fmt::format("{} has ended ({})", name, Name(job->record.status)));
+  return job;
 }
 
-void Add(const Changes& later, Changes& changes) {
-  const auto take = [](const auto& from, auto& into) {
-    if (from) into = from;
-  };
-  take(later.priority, changes.priority);
-  take(later.min, changes.min);
-  take(later.num, changes.num);
-  take(later.max, changes.max);
-  take(later.held, changes.held);
-  take(later.deleting, changes.deleting);
-}
-
-}  // namespace
-
-Answer<JobEntry*> Service::Active(const std::string& name) {
-  const auto at = by_name_.find(name);
-  const auto job = at == by_name_.end() ? jobs_.end() : jobs_.find(at->second);
-  if (job == jobs_.end())
-    return NotFound(fmt::format("no job is named \"{:.80}\"; `voda get jobs` lists them", name));
-  if (job->second.record.ended) {
-    return Conflict(fmt::format("{} has ended ({})", name, job->second.record.status));
-  }
-  return &job->second;
-}
-
-JobRecord Service::WithAsked(const JobRecord& record) const {
-  JobRecord with = record;
-  const auto asked = asked_.find(record.id);
-  if (asked != asked_.end() && !record.ended) Apply(asked->second, with);
-  return with;
-}
-
-bool Service::WaitsForWrite(std::int64_t id, std::function<void()> again) {
-  const auto writing = remembering_.find(id);
-  if (writing == remembering_.end()) return false;
-  writing->second.push_back(std::move(again));
+bool JobChanges::Waits(std::int64_t id, std::function<void()> again) {
+  const auto pending = pending_.find(id);
+  if (pending == pending_.end()) return false;
+  pending->second.waiting.push_back(std::move(again));
   return true;
 }
 
-void Service::Write(const JobRecord& record, const Changes& changes, Done done, Then then) {
-  const std::int64_t id = record.id;
-  Add(changes, asked_[id]);
-  const auto take_effect = [this, id, changes, then = std::move(then)] {
-    // It may have ended between the request and the commit; then there is nothing left to change.
-    const auto job = jobs_.find(id);
-    if (job == jobs_.end() || job->second.record.ended) return;
-    const JobRecord before = job->second.record;
-    Apply(changes, job->second.record);
-    if (cluster_.KeepsJobs()) Touch(job->second);
-    then(job->second, before);
-  };
-  if (!cluster_.KeepsJobs()) {
-    Writing();  // Settle writes the record
-    OnCommit([id, take_effect, done = std::move(done)](const std::optional<Refusal>& failed) {
-      if (failed) return done(*failed);
-      take_effect();
-      done(std::vector<std::int64_t>{id});
-    });
-    return;
-  }
-  // One write of a job at a time: of two that overlap, one may fail and the other hold what it asked for.
-  remembering_[id];
-  const std::string state = WriteKeptState(WithAsked(record));
-  cluster_.Note(record.name, state);  // what else is written of the job meanwhile carries it
-  cluster_.Remember(record.name, state,
-                    [this, id, take_effect, done = std::move(done)](const std::optional<Refusal>& refused) {
-                      asked_.erase(id);
-                      const auto waiting = std::move(remembering_.extract(id).mapped());
-                      if (refused) {
-                        // What was noted meanwhile carries it.
-                        if (const auto job = jobs_.find(id); job != jobs_.end())
-                          cluster_.Note(job->second.record.name, WriteKeptState(job->second.record));
-                        done(*refused);
-                      } else {
-                        take_effect();
-                        done(std::vector<std::int64_t>{id});
-                      }
-                      for (const auto& again : waiting) again();
-                    });
+// Whoever waits goes on after the one who is answered now.
+std::vector<std::function<void()>> JobChanges::Release(std::int64_t id) {
+  return std::move(pending_.extract(id).mapped().waiting);
 }
 
-void Service::Delete(const std::string& name, Done done) {
-  if (cluster_.KeepsJobs()) {
-    // Also of a job that has ended: its object goes, its history stays.
-    const JobEntry* job = Find(name);
-    if (job == nullptr)
-      return done(NotFound(fmt::format("no job is named \"{:.80}\"; `voda get jobs` lists them", name)));
-    cluster_.Remove(
-        name, [this, id = job->record.id, done = std::move(done)](const std::optional<Refusal>& refused) {
-          if (refused) return done(*refused);
-          if (const auto at = jobs_.find(id); at != jobs_.end()) at->second.record.deleting = true;
-          done(std::vector<std::int64_t>{id});
-        });
-    return;
+JobState JobChanges::WithAsked(const JobRecord& record) const {
+  JobState state = record;
+  const auto pending = pending_.find(record.id);
+  if (pending == pending_.end() || !pending->second.asked || record.ended) return state;
+  const Asked& asked = *pending->second.asked;
+  state.held = asked.held;
+  state.priority = asked.priority;
+  state.limits = asked.limits;
+  return state;
+}
+
+void JobChanges::Write(const JobEntry& job, const Asked& asked, Done done, Then then) {
+  const std::int64_t id = job.record.id;
+  const std::string name = job.record.name;
+  pending_[id].asked = asked;
+  const JobState state = WithAsked(job.record);
+  parts_.ledger.Note(name, state);  // what else is written of the job meanwhile carries it
+  parts_.ledger.Change(name, state,
+                       [this, id, name, asked, done = std::move(done),
+                        then = std::move(then)](const std::optional<Refusal>& refused) {
+                         const auto waiting = Release(id);
+                         // It may have ended meanwhile; then there is nothing left to change.
+                         JobEntry* entry = parts_.jobs.Find(id);
+                         if (entry != nullptr && entry->record.ended) entry = nullptr;
+                         if (refused) {
+                           if (entry != nullptr) parts_.ledger.Note(name, entry->record);
+                           done(*refused);
+                         } else {
+                           if (entry != nullptr) {
+                             JobRecord& record = entry->record;
+                             const JobState before = record;
+                             record.held = asked.held;
+                             record.priority = asked.priority;
+                             record.limits = asked.limits;
+                             parts_.jobs.Touch(*entry);
+                             then(*entry, before);
+                           }
+                           done(id);
+                         }
+                         for (const auto& again : waiting) again();
+                       });
+}
+
+void JobChanges::NoteBefore(const Action& action, const Pool& pool) {
+  JobEntry* job = parts_.jobs.Find(action.job);
+  if (job == nullptr) return;
+  Account(pool, job->record);
+  JobState state = WithAsked(job->record);
+  state.last_change = state.accounted;
+  if (action.kind == ActionKind::kStart) {
+    ++state.starts;
+    state.last_start = state.accounted;
+    if (!state.first_started) state.first_started = state.accounted;
   }
-  if (const JobEntry* job = Find(name); job != nullptr && job->record.ended) {
+  parts_.ledger.Note(action.job, state);
+}
+
+void JobChanges::Delete(const std::string& name, Done done) {
+  JobEntry* job = parts_.jobs.Find(name);
+  if (job == nullptr) return done(NoJob(name));
+  if (job->record.ended && !parts_.ledger.KeepsEnded()) {
     return done(Conflict(fmt::format("{} has ended ({}); `voda delete --erase` removes it with all its files",
-                                     name, job->record.status)));
+                                     name, Name(job->record.status))));
   }
-  auto found = Active(name);
-  if (const auto* refusal = std::get_if<Refusal>(&found)) return done(*refusal);
-  Changes changes;
-  changes.deleting = true;
-  Write(std::get<0>(found)->record, changes, std::move(done), [this](JobEntry& job, const JobRecord&) {
-    Handle(*FindLane(job.record.gpu_type), JobDeleted{job.record.name}, WallNow());
+  const std::int64_t id = job->record.id;
+  if (Waits(id, [this, name, done] { Delete(name, done); })) return;
+  pending_[id];
+  parts_.ledger.Remove(name, [this, id, done = std::move(done)](const Answer<Ledger::Removal>& removed) {
+    const auto waiting = Release(id);
+    JobEntry* entry = parts_.jobs.Find(id);
+    if (removed && entry != nullptr) {
+      entry->record.deleting = true;
+      parts_.jobs.Touch(*entry);
+      if (*removed == Ledger::Removal::kMarked && !entry->record.ended) {
+        const std::string job_name = entry->record.name;
+        parts_.events.Handle(parts_.pools.At(entry->record.gpu_type), JobDeleted{job_name}, SteadyWallNow());
+      }
+    }
+    removed ? done(id) : done(removed.error());
+    for (const auto& again : waiting) again();
   });
 }
 
-void Service::Erase(const std::string& name, Done done) {
-  const JobEntry* job = Find(name);
-  if (job == nullptr)
-    return done(NotFound(fmt::format("no job is named \"{:.80}\"; `voda get jobs` lists them", name)));
+void JobChanges::Erase(const std::string& name, Done done) {
+  const JobEntry* job = parts_.jobs.Find(name);
+  if (job == nullptr) return done(NoJob(name));
   if (!job->record.ended)
     return done(Conflict(fmt::format("{} has not ended; delete it first, then erase it", name)));
-  if (cluster_.KeepsJobs()) return Delete(name, std::move(done));
-  const std::int64_t id = job->record.id;
-  Writing();
-  erasing_.insert(id);  // Settle removes it
-  OnCommit([this, id, name, done = std::move(done)](const std::optional<Refusal>& failed) {
-    const bool first = erasing_.erase(id) > 0;
-    if (failed) return done(*failed);
-    if (first) {
-      Log(LogLevel::kInfo, "job.removed", {{"job", name}});
-      Drop(id);
-    }
-    done(std::vector<std::int64_t>{id});
-  });
+  if (parts_.ledger.KeepsEnded()) return Delete(name, std::move(done));
+  // On a full disk its files go first: they may be what fills it, and its record cannot go before there is
+  // room.
+  if (parts_.history.DiskFailed()) parts_.cluster.EraseJob(job->record.id);
+  parts_.history.Remove(job->record.id,
+                        [this, id = job->record.id, name, done = std::move(done)](const Status& removed) {
+                          if (!removed)
+                            return done(Unavailable("nothing was accepted: " + removed.error().message));
+                          if (parts_.jobs.Find(id) != nullptr) {
+                            Log(LogLevel::kInfo, "job.removed", {{"job", name}});
+                            Drop(id);
+                          }
+                          done(id);
+                        });
 }
 
-void Service::Hold(const std::string& name, bool held, Done done) {
-  auto found = Active(name);
-  if (const auto* refusal = std::get_if<Refusal>(&found)) return done(*refusal);
-  const JobRecord& now = std::get<0>(found)->record;
-  if (WaitsForWrite(now.id, [this, name, held, done] { Hold(name, held, done); })) return;
-  const JobRecord record = WithAsked(now);
+void JobChanges::Drop(std::int64_t id) {
+  if (parts_.jobs.Find(id) == nullptr) return;
+  parts_.jobs.Remove(id);
+  parts_.cluster.EraseJob(id);
+}
+
+void JobChanges::Hold(const std::string& name, bool held, Done done) {
+  const auto job = Active(name);
+  if (!job) return done(job.error());
+  const JobRecord& record = (*job)->record;
+  if (Waits(record.id, [this, name, held, done] { Hold(name, held, done); })) return;
   if (record.deleting) return done(Conflict(name + " is being stopped"));
-  Changes changes;
-  changes.held = held;
-  Write(record, changes, std::move(done), [this, held](JobEntry& job, const JobRecord& before) {
-    if (before.held == held) return;
-    Lane& lane = *FindLane(job.record.gpu_type);
-    Publish(held ? "job.held" : "job.resumed", lane, job.record.name);
-    const Event event = held ? Event(JobHeld{job.record.name}) : Event(JobResumed{job.record.name});
-    Handle(lane, event, WallNow());
-  });
+  Write(**job, {held, record.priority, record.limits}, std::move(done),
+        [this, held](JobEntry& entry, const JobState& before) {
+          if (before.held == held) return;
+          Pool& pool = parts_.pools.At(entry.record.gpu_type);
+          const std::string job_name = entry.record.name;
+          parts_.announcer.Publish(held ? "job.held" : "job.resumed", pool.gpu_type, job_name);
+          parts_.events.Handle(pool, held ? Event(JobHeld{job_name}) : Event(JobResumed{job_name}),
+                               SteadyWallNow());
+        });
 }
 
-void Service::Change(const std::string& name, const Changes& asked, Done done) {
-  auto found = Active(name);
-  if (const auto* refusal = std::get_if<Refusal>(&found)) return done(*refusal);
-  const JobEntry& job = *std::get<0>(found);
-  const std::int64_t id = job.record.id;
-  if (WaitsForWrite(id, [this, name, asked, done] { Change(name, asked, done); })) return;
-  const bool limits = asked.min || asked.num || asked.max;
-  if (limits && job.spec && job.spec->master) {
+void JobChanges::Change(const std::string& name, const Wish& wish, Done done) {
+  const auto job = Active(name);
+  if (!job) return done(job.error());
+  const JobRecord& record = (*job)->record;
+  if (Waits(record.id, [this, name, wish, done] { Change(name, wish, done); })) return;
+  const bool resizes = wish.min || wish.num || wish.max;
+  if (resizes && (*job)->spec && (*job)->spec->master)
     return done(Conflict(name + " has a Master and runs at one size only"));
-  }
-  const JobRecord before = WithAsked(job.record);
-  JobRecord record = before;
-  Apply(asked, record);
-  if (!asked.num) record.num = std::clamp(record.num, record.min, std::max(record.min, record.max));
-  if (record.min < 1 || record.min > record.num || record.num > record.max || record.max > kMaxWorkers) {
+  Limits limits{wish.min.value_or(record.limits.min), record.limits.num,
+                wish.max.value_or(record.limits.max)};
+  limits.num = wish.num.value_or(std::clamp(limits.num, limits.min, std::max(limits.min, limits.max)));
+  if (limits.min < 1 || limits.min > limits.num || limits.num > limits.max || limits.max > kMaxWorkers) {
     return done(Invalid(
         fmt::format("min {} <= num {} <= max {} does not hold; give numbers from 1 to {} in that order",
-                    record.min, record.num, record.max, kMaxWorkers)));
+                    limits.min, limits.num, limits.max, kMaxWorkers)));
   }
-  Changes changes = asked;
-  if (limits) changes.num = record.num;  // it follows the others
-  Write(before, changes, std::move(done), [this, limits](JobEntry& entry, const JobRecord&) {
-    const JobRecord& changed = entry.record;
-    if (limits && entry.spec) {
-      JobSpec spec = *entry.spec;
-      spec.min = changed.min;
-      spec.num = changed.num;
-      spec.max = changed.max;
-      entry.spec = std::make_shared<const JobSpec>(std::move(spec));
-      cluster_.AddJob({changed.id, changed.name, changed.gpu_type, changed.token, *entry.spec, {}}, false);
-    }
-    Lane& lane = *FindLane(changed.gpu_type);
-    JobChanged event{changed.name, changed.priority, std::nullopt};
-    if (limits) {
-      event.limits = {changed.min, changed.num, changed.max,
-                      lane.collector.CurveFor(changed.category, *Curve::Linear(changed.min, changed.max))};
-    }
-    JsonWriter fields;
-    fields.Field("priority", changed.priority).Field("min", changed.min).Field("max", changed.max);
-    Publish("job.changed", lane, changed.name, fields.Take());
-    Handle(lane, event, WallNow());
-  });
+  Write(**job, {record.held, wish.priority.value_or(record.priority), limits}, std::move(done),
+        [this, resizes](JobEntry& entry, const JobState&) {
+          const JobRecord& changed = entry.record;
+          Pool& pool = parts_.pools.At(changed.gpu_type);
+          const auto [min, num, max] = changed.limits;
+          JobChanged event{changed.name, changed.priority, std::nullopt};
+          if (resizes) {
+            if (entry.spec) {
+              JobSpec spec = *entry.spec;
+              spec.limits = changed.limits;
+              entry.spec = std::make_shared<const JobSpec>(std::move(spec));
+              parts_.cluster.AddJob(Accepted(entry), false);
+            }
+            event.sizes = {changed.limits, CurveFor(pool, changed)};
+          }
+          JsonWriter fields;
+          fields.Field("priority", changed.priority).Field("min", min).Field("max", max);
+          parts_.announcer.Publish("job.changed", pool.gpu_type, changed.name, fields.Take());
+          parts_.events.Handle(pool, event, SteadyWallNow());
+        });
 }
 
 }  // namespace voda

@@ -1,6 +1,5 @@
 #include "service/csv_progress.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -10,6 +9,9 @@
 #include <cmath>
 #include <optional>
 #include <string_view>
+#include <utility>
+
+#include "base/untrusted_file.h"
 
 namespace voda {
 
@@ -42,27 +44,15 @@ std::optional<int> Whole(std::string_view text, int least) {
 
 }  // namespace
 
-CsvProgress::~CsvProgress() {
-  if (file_ >= 0) ::close(file_);
-}
-
 bool CsvProgress::Open() {
-  const int fd = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-  if (fd < 0) return false;
+  auto opened = OpenUntrusted(path_);
+  if (!opened || !opened->ok()) return false;
   struct stat found {};
   struct stat known {};
-  if (::fstat(fd, &found) != 0 || !S_ISREG(found.st_mode)) {
-    ::close(fd);
-    return false;
-  }
-  const bool same = file_ >= 0 && ::fstat(file_, &known) == 0 && known.st_ino == found.st_ino &&
-                    known.st_dev == found.st_dev && found.st_size >= offset_;
-  if (same) {
-    ::close(fd);
-    return true;
-  }
-  if (file_ >= 0) ::close(file_);
-  file_ = fd;
+  const bool same = ::fstat(opened->get(), &found) == 0 && file_.ok() && ::fstat(file_.get(), &known) == 0 &&
+                    known.st_ino == found.st_ino && known.st_dev == found.st_dev && found.st_size >= offset_;
+  if (same) return true;
+  file_ = std::move(*opened);
   offset_ = 0;
   columns_.clear();
   rest_.clear();
@@ -76,7 +66,7 @@ CsvProgress::News CsvProgress::Look() {
   std::array<char, 16384> buffer{};
   std::size_t taken = 0;
   while (taken < kBytesPerLook) {
-    const ssize_t got = ::pread(file_, buffer.data(), buffer.size(), offset_);
+    const ssize_t got = ::pread(file_.get(), buffer.data(), buffer.size(), offset_);
     if (got <= 0) break;
     offset_ += got;
     taken += static_cast<std::size_t>(got);

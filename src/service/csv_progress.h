@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/fd.h"
 #include "service/progress.h"
 
 namespace voda {
@@ -14,9 +15,6 @@ namespace voda {
 class CsvProgress {
  public:
   explicit CsvProgress(std::string path) : path_(std::move(path)) {}
-  ~CsvProgress();
-  CsvProgress(const CsvProgress&) = delete;
-  CsvProgress& operator=(const CsvProgress&) = delete;
 
   struct News {
     std::vector<ProgressReport> reports;  // those that can be used
@@ -34,7 +32,7 @@ class CsvProgress {
 
   std::string path_;
   std::int64_t offset_ = 0;
-  int file_ = -1;  // kept open, so that another file under the name is known by its inode
+  Fd file_;  // kept open, so that another file under the name is known by its inode
   std::vector<std::string> columns_;
   std::string rest_;       // of a row whose end has not been written yet
   bool skipping_ = false;  // a row that is too long

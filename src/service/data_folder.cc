@@ -1,6 +1,5 @@
 #include "service/data_folder.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -9,7 +8,7 @@
 #include <cstring>
 #include <filesystem>
 
-#include "base/fd.h"
+#include "base/files.h"
 
 namespace voda {
 
@@ -18,6 +17,12 @@ namespace {
 Error CannotMake(const std::string& path, const std::string& why) {
   return Error{
       fmt::format("--data {}: cannot be made: {}; name a folder that this user may write to", path, why)};
+}
+
+bool Names(const std::string& server_file, const std::string& url) {
+  constexpr std::size_t kMostBytes = 4096;
+  const auto text = ReadFile(server_file, kMostBytes);
+  return text && *text == url + "\n";
 }
 
 }  // namespace
@@ -50,15 +55,18 @@ Status PrepareDataFolder(const std::string& path, bool shared) {
 }
 
 Status WriteServerFile(const std::string& path, const std::string& url) {
-  const std::string temporary = path + ".new";
-  const std::string text = url + "\n";
-  const Fd file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
-  const bool written =
-      file.get() >= 0 && ::write(file.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size());
-  if (!written || ::rename(temporary.c_str(), path.c_str()) != 0) {
-    return Error{fmt::format("{} cannot be written: {}", path, std::strerror(errno))};
-  }
-  return Ok{};
+  if (Names(path, url)) return Ok{};
+  Status written = ReplaceFile(path, url + "\n", 0600, Durable::kNo);
+  if (!written) ::unlink(path.c_str());  // nobody is sent where Voda is not
+  return written;
+}
+
+void RemoveServerFile(const std::string& path, const std::string& url) {
+  if (Names(path, url)) ::unlink(path.c_str());
+}
+
+std::string SocketPath(const std::string& data) {
+  return data + "/socket";
 }
 
 }  // namespace voda

@@ -13,7 +13,13 @@ namespace voda {
 // may write to it (but on `shared` volumes, whose modes are not ours to choose), or we may not.
 Status PrepareDataFolder(const std::string& path, bool shared);
 
-// For the CLI: where this data folder's server answers.
+// For the CLI: where this data folder's server answers. A file that says so already is left alone: on a full
+// disk it could not be replaced. One that says otherwise is gone where it cannot be replaced.
 Status WriteServerFile(const std::string& path, const std::string& url);
+// At a clean stop, before the port is another's to take: whoever listens there next must not get the token.
+// Only where it names this server.
+void RemoveServerFile(const std::string& path, const std::string& url);
+// The Unix socket of the same server, where its path is not too long.
+std::string SocketPath(const std::string& data);
 
 }  // namespace voda

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <string>
@@ -19,7 +20,7 @@ class DataFolderTest : public ::testing::Test {
   ~DataFolderTest() override { std::filesystem::remove_all(folder_); }
 
   std::string Folder(const std::string& name, mode_t mode) {
-    const std::string path = folder_ + "/" + name;
+    std::string path = folder_ + "/" + name;
     EXPECT_EQ(::mkdir(path.c_str(), 0700), 0);
     EXPECT_EQ(::chmod(path.c_str(), mode), 0);
     return path;
@@ -62,6 +63,35 @@ TEST_F(DataFolderTest, OneThatOthersMayWriteIsRefusedAndLeftAlone) {
   EXPECT_NE(everybodys.error().message.find(tmp + "/voda"), std::string::npos) << everybodys.error().message;
   EXPECT_EQ(everybodys.error().message.find("chmod"), std::string::npos) << everybodys.error().message;
   EXPECT_EQ(ModeOf(tmp), 01777U);
+}
+
+TEST_F(DataFolderTest, AServerFileThatIsRightStays) {
+  const std::string path = folder_ + "/server";
+  const auto inode = [&] {
+    struct stat about {};
+    return ::stat(path.c_str(), &about) == 0 ? about.st_ino : 0;
+  };
+  ASSERT_TRUE(WriteServerFile(path, "http://127.0.0.1:1"));
+  const auto first = inode();
+  ASSERT_TRUE(::link(path.c_str(), (folder_ + "/first").c_str()) == 0);  // its inode is not used again
+  ASSERT_TRUE(WriteServerFile(path, "http://127.0.0.1:1"));
+  EXPECT_EQ(inode(), first);
+  ASSERT_TRUE(WriteServerFile(path, "http://127.0.0.1:2"));
+  EXPECT_NE(inode(), first);
+  ASSERT_EQ(::mkdir((path + ".tmp").c_str(), 0700), 0);  // in the way of the next one
+  EXPECT_TRUE(WriteServerFile(path, "http://127.0.0.1:2"));
+  EXPECT_FALSE(WriteServerFile(path, "http://127.0.0.1:3"));
+  EXPECT_EQ(inode(), 0U) << "nobody is sent where Voda is not";
+}
+
+TEST_F(DataFolderTest, TheServerFileIsRemovedByItsServerOnly) {
+  const std::string path = folder_ + "/server";
+  ASSERT_TRUE(WriteServerFile(path, "http://127.0.0.1:1"));
+  RemoveServerFile(path, "http://127.0.0.1:2");
+  EXPECT_TRUE(std::filesystem::exists(path)) << "another one runs already";
+  RemoveServerFile(path, "http://127.0.0.1:1");
+  EXPECT_FALSE(std::filesystem::exists(path));
+  RemoveServerFile(path, "http://127.0.0.1:1");
 }
 
 TEST_F(DataFolderTest, AFileIsNoFolder) {

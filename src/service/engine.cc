@@ -5,6 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/clock.h"
+
 namespace voda {
 
 void Engine::Run() {
@@ -44,14 +46,15 @@ std::size_t Engine::depth() const {
 }
 
 void Engine::Loop() {
-  constexpr double kLongestWait = 1;  // a clock that steps must not put anything off for longer
+  constexpr double kLongestWait = 1;  // the wait does not count while the machine sleeps, and the clock does
   double next = 0;
   while (true) {
     std::vector<Task> batch;
     bool last = false;
+    pulse_.Rest();
     {
       std::unique_lock lock(mutex_);
-      const double wait = std::clamp(next - WallNow(), 0.0, kLongestWait);
+      const double wait = std::clamp(next - SteadyWallNow(), 0.0, kLongestWait);
       wake_.wait_for(lock, std::chrono::duration<double>(wait), [&] { return stopping_ || !tasks_.empty(); });
       while (!tasks_.empty() && batch.size() < kBatchMax) {
         batch.push_back(std::move(tasks_.front()));
@@ -59,8 +62,12 @@ void Engine::Loop() {
       }
       last = stopping_ && tasks_.empty();
     }
-    for (const Task& task : batch) task(service_);
-    next = service_.Step(WallNow());
+    for (const Task& task : batch) {
+      pulse_.Beat(UptimeNow());
+      task(service_);
+    }
+    pulse_.Beat(UptimeNow());
+    next = service_.Step(SteadyWallNow());
     if (last) return;
   }
 }

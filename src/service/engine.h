@@ -7,6 +7,7 @@
 #include <mutex>
 #include <thread>
 
+#include "base/pulse.h"
 #include "service/service.h"
 
 namespace voda {
@@ -29,6 +30,7 @@ class Engine {
   // For what must not be lost: the reports of the cluster, whose number is bounded by what runs.
   void PostAlways(Task task);
   std::size_t depth() const;
+  const Pulse& pulse() const { return pulse_; }
 
  private:
   static constexpr std::size_t kDepthMax = 20'000;
@@ -41,6 +43,7 @@ class Engine {
   std::condition_variable wake_;
   std::deque<Task> tasks_;
   bool stopping_ = false;
+  Pulse pulse_;
   std::thread thread_;
 };
 

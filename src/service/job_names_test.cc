@@ -5,8 +5,6 @@
 #include <set>
 #include <string>
 
-#include "service/duration_text.h"
-
 namespace voda {
 namespace {
 
@@ -28,23 +26,17 @@ TEST(JobNames, TwoInOneSecondDiffer) {
 }
 
 TEST(WithoutOthers, NamesOfOtherNamespacesAreLeftOut) {
-  const std::string text = "waits: 2 jobs ahead of it, the last of them team-b/bert-1; job team-a/x arrived";
+  const std::string text =
+      "waits: 2 jobs before it in the order got GPUs, the last of them team-b/bert-1; job team-a/x arrived";
   EXPECT_EQ(WithoutOthers(text, "team-a"),
-            "waits: 2 jobs ahead of it, the last of them a job of another namespace; job team-a/x arrived");
-  EXPECT_EQ(
-      WithoutOthers(text, "team-b"),
-      "waits: 2 jobs ahead of it, the last of them team-b/bert-1; job a job of another namespace arrived");
+            "waits: 2 jobs before it in the order got GPUs, the last of them a job of another namespace; job "
+            "team-a/x arrived");
+  EXPECT_EQ(WithoutOthers(text, "team-b"),
+            "waits: 2 jobs before it in the order got GPUs, the last of them team-b/bert-1; job a job of "
+            "another namespace arrived");
   for (const char* same : {"", "/", "a/", "/a", "runs on 3 workers (3 GPUs)", "5 s / GPU", "a//b"})
     EXPECT_EQ(WithoutOthers(same, "team-a"), same);
   EXPECT_EQ(WithoutOthers("b/c", ""), "a job of another namespace");
-}
-
-TEST(DurationText, AsTheReferencePrintsThem) {
-  EXPECT_EQ(DurationText(0), "0s");
-  EXPECT_EQ(DurationText(28.9), "28s");
-  EXPECT_EQ(DurationText(65), "1m5s");
-  EXPECT_EQ(DurationText(3723), "1h2m3s");
-  EXPECT_EQ(DurationText(-5), "0s");
 }
 
 }  // namespace

@@ -8,22 +8,18 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <variant>
 
 #include "base/result.h"
+#include "document/value.h"
 
 namespace voda {
-
-using JsonPlain = std::variant<std::monostate, bool, std::int64_t, double, std::string>;  // monostate: null
 
 class JsonBody {
  public:
   // A name that is not in `known` is refused with the list.
   static Result<JsonBody> Parse(std::string_view text, std::initializer_list<std::string_view> known);
-  // One value alone, as PUT /algorithm takes it.
-  static Result<JsonPlain> ParsePlain(std::string_view text);
 
-  bool Has(std::string_view name) const;  // null counts as absent
+  bool Has(std::string_view name) const { return fields_[name].present(); }  // null counts as absent
   // An error names the field, the value and what is expected. Absent: an empty optional.
   Result<std::optional<std::int64_t>> Whole(std::string_view name, std::int64_t least,
                                             std::int64_t most) const;
@@ -33,11 +29,10 @@ class JsonBody {
   Result<std::optional<std::map<std::string, std::string, std::less<>>>> Texts(std::string_view name) const;
 
  private:
-  friend class JsonBodyReader;
-  std::map<std::string, JsonPlain, std::less<>> plain_;
-  std::map<std::string, std::map<std::string, JsonPlain, std::less<>>, std::less<>> nested_;
-};
+  explicit JsonBody(Value fields) : fields_(std::move(fields)) {}
+  Error Wrong(std::string_view name, std::string_view problem) const;
 
-std::string Show(const JsonPlain& value);
+  Value fields_;
+};
 
 }  // namespace voda

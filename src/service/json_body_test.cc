@@ -44,13 +44,5 @@ TEST(JsonBody, WhatIsNoFlatObjectIsRefused) {
   EXPECT_FALSE(JsonBody::Parse(std::string(100'000, '{'), {"a"}));
 }
 
-TEST(JsonBody, OneValueAlone) {
-  EXPECT_EQ(std::get<std::string>(*JsonBody::ParsePlain("\"Price\"")), "Price");
-  EXPECT_EQ(std::get<std::int64_t>(*JsonBody::ParsePlain("30")), 30);
-  EXPECT_EQ(std::get<double>(*JsonBody::ParsePlain("1.5")), 1.5);
-  EXPECT_FALSE(JsonBody::ParsePlain("{}"));
-  EXPECT_FALSE(JsonBody::ParsePlain("Price"));
-}
-
 }  // namespace
 }  // namespace voda

@@ -10,7 +10,7 @@
 
 #include "api/auth.h"
 #include "base/log.h"
-#include "kube/json_text.h"
+#include "document/json_text.h"
 #include "kube/lease.h"
 #include "kube/transport.h"
 #include "kubeflow/writes.h"
@@ -30,8 +30,8 @@ std::string HostName() {
 
 class Side final : public KubernetesSide {
  public:
-  Side(KubernetesConfig config, Callbacks callbacks)
-      : config_(std::move(config)), callbacks_(std::move(callbacks)) {}
+  Side(KubernetesConfig config, ClusterSink& sink, std::function<void()> lost)
+      : config_(std::move(config)), sink_(sink), lost_(std::move(lost)) {}
 
   ~Side() override {
     if (election_ && transport_) {
@@ -62,7 +62,7 @@ class Side final : public KubernetesSide {
     if (config_.jobs.settings.name_space.empty()) config_.jobs.settings.name_space = config_.lease.name_space;
     kube::TransportOptions options;
     options.version = config_.version;
-    kube::LaneLimits& writes = options.lanes[static_cast<std::size_t>(kube::Lane::kWrite)];
+    kube::LaneLimits& writes = options.lanes[kube::Lane::kWrite];
     writes.per_second = config_.writes_per_second;
     writes.burst = 2 * config_.writes_per_second;
     writes.in_flight = 64;
@@ -79,12 +79,13 @@ class Side final : public KubernetesSide {
     lease.name = config_.lease.name;
     lease.identity = identity;
     lease.seed = std::hash<std::string>()(identity);
-    auto election = kube::LeaderElection::Create(
-        *transport_, counters_, lease, {.on_leading = [this] { Lead(); }, .on_lost = callbacks_.lost});
+    auto election = kube::LeaderElection::Create(*transport_, counters_, lease,
+                                                 {.on_leading = [this] { Lead(); }, .on_lost = lost_});
     if (!election) return election.error();
     election_ = std::move(*election);
-    callbacks_.jobs.may_write = [this] { return transport_->Now() + kWriteTime < election_->LeaderUntil(); };
-    jobs_ = kubeflow::KubeflowJobs::Create(*transport_, counters_, config_.jobs, callbacks_.jobs);
+    jobs_ = kubeflow::KubeflowJobs::Create(*transport_, counters_, config_.jobs, sink_, [this] {
+      return transport_->Now() + kWriteTime < election_->LeaderUntil();
+    });
     access_ = std::make_unique<kubeflow::Access>(*transport_);
     return Ok{};
   }
@@ -99,6 +100,7 @@ class Side final : public KubernetesSide {
   kubeflow::KubeflowJobs& jobs() override { return *jobs_; }
   kubeflow::Access& access() override { return *access_; }
   const kube::Counters& counters() const override { return counters_; }
+  const Pulse& pulse() const override { return transport_->pulse(); }
   const kube::ObjectKey& settings() const override { return config_.jobs.settings; }
   const std::string& server() const override { return server_; }
   std::string Leader() const override { return election_->Holder(); }
@@ -129,7 +131,7 @@ class Side final : public KubernetesSide {
     labelling_ = true;
     kube::Request request = kube::MergePatchRequest(
         kubeflow::kPods, {config_.lease.name_space, config_.pod},
-        fmt::format(R"({{"metadata":{{"labels":{{"vodascheduler/role":{}}}}}}})", kube::JsonText(role_)));
+        fmt::format(R"({{"metadata":{{"labels":{{"vodascheduler/role":{}}}}}}})", Quoted(role_)));
     transport_->Send(std::move(request), [this, sent = role_, alive = alive_](const kube::Reply& reply) {
       if (!*alive) return;
       if (role_ != sent) return SendLabel();
@@ -146,7 +148,8 @@ class Side final : public KubernetesSide {
   }
 
   KubernetesConfig config_;
-  Callbacks callbacks_;
+  ClusterSink& sink_;
+  std::function<void()> lost_;
   std::string server_;
   std::string role_;
   bool labelling_ = false;
@@ -160,8 +163,9 @@ class Side final : public KubernetesSide {
 
 }  // namespace
 
-Result<std::unique_ptr<KubernetesSide>> KubernetesSide::Create(KubernetesConfig config, Callbacks callbacks) {
-  auto side = std::make_unique<Side>(std::move(config), std::move(callbacks));
+Result<std::unique_ptr<KubernetesSide>> KubernetesSide::Create(KubernetesConfig config, ClusterSink& sink,
+                                                               std::function<void()> lost) {
+  auto side = std::make_unique<Side>(std::move(config), sink, std::move(lost));
   if (const Status opened = side->Open(); !opened) return opened.error();
   return std::unique_ptr<KubernetesSide>(std::move(side));
 }

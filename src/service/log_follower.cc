@@ -1,13 +1,11 @@
 #include "service/log_follower.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <utility>
+
+#include "base/untrusted_file.h"
 
 namespace voda {
 
@@ -22,20 +20,19 @@ constexpr auto kEvery = std::chrono::milliseconds(200);
 constexpr auto kSoon = std::chrono::milliseconds(5);  // while there is more to send
 constexpr int kLooksBeforeAsking = 5;
 
+// What a job made of its log, which may be a file of many terabytes without any content, is not read beyond
+// this; a shim writes far less.
+constexpr std::int64_t kMostOfFile = std::int64_t{256} << 20;
+
 std::int64_t SizeOf(const std::string& path) {
-  struct stat status {};
-  return ::stat(path.c_str(), &status) == 0 ? status.st_size : 0;
+  return std::min(UntrustedSize(path), kMostOfFile);
 }
 
+// Empty also where it cannot be read now: whoever follows looks again.
 std::string ReadAt(const std::string& path, std::int64_t offset, std::size_t most) {
-  std::string text;
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return text;
-  text.resize(most);
-  const ssize_t got = ::pread(fd, text.data(), most, offset);
-  text.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
-  ::close(fd);
-  return text;
+  const std::int64_t left = std::max<std::int64_t>(0, kMostOfFile - offset);
+  auto text = ReadUntrustedAt(path, offset, std::min(most, static_cast<std::size_t>(left)));
+  return text ? std::move(*text) : std::string();
 }
 
 }  // namespace

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 #include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -111,6 +113,25 @@ TEST_F(LogFollowerTest, OneWhoDoesNotFollowGetsWhatWasThere) {
   Write("b", "much later\n");
   follower_.Follow(reader, source, TailOf(files_, -1), end);
   EXPECT_EQ(reader->Whole(), "there\n");
+}
+
+// What a job put in the place of a piece of its log is passed over; the pieces after it are read.
+TEST_F(LogFollowerTest, APieceThatIsNoFileHoldsNobodyUp) {
+  Write("a", "before\n");
+  Write("b", "");
+  std::filesystem::remove(files_.back());
+  ASSERT_EQ(::mkfifo(files_.back().c_str(), 0600), 0);
+  Write("c", "after\n");
+  EXPECT_EQ(Read(-1), "before\nafter\n");
+  EXPECT_EQ(Read(2), "before\nafter\n");
+}
+
+TEST_F(LogFollowerTest, AnEndlessFileIsReadInPart) {
+  Write("a", "x");
+  ASSERT_EQ(::truncate(files_.back().c_str(), std::int64_t{1} << 40), 0);
+  Write("b", "one\nlast\n");
+  EXPECT_EQ(TailOf(files_, 1).file, files_.back());
+  EXPECT_EQ(TailOf(files_, 100).file, files_.front());
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 #include "service/permissions.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <set>
 #include <tuple>
@@ -10,20 +12,21 @@ namespace {
 
 using kubeflow::Permission;
 
-Permission OfJobs(std::string verb, std::string_view kind, std::string name_space, std::string name) {
+Permission OfJobs(std::string verb, JobKind kind, std::string name_space, std::string name) {
   return {.verb = std::move(verb),
           .group = "kubeflow.org",
-          .resource = kind == "MPIJob" ? "mpijobs" : "pytorchjobs",
+          .resource = kind == JobKind::kMpiJob ? "mpijobs" : "pytorchjobs",
           .subresource = {},
           .name_space = std::move(name_space),
           .name = std::move(name),
           .path = {}};
 }
 
-std::vector<Permission> OfKinds(const std::string& verb, const std::string& kind,
+std::vector<Permission> OfKinds(const std::string& verb, std::optional<JobKind> kind,
                                 const std::string& name_space, const std::string& name) {
-  if (!kind.empty()) return {OfJobs(verb, kind, name_space, name)};
-  return {OfJobs(verb, "MPIJob", name_space, name), OfJobs(verb, "PyTorchJob", name_space, name)};
+  if (kind) return {OfJobs(verb, *kind, name_space, name)};
+  return {OfJobs(verb, JobKind::kMpiJob, name_space, name),
+          OfJobs(verb, JobKind::kPyTorchJob, name_space, name)};
 }
 
 // What a request about one job does to its object.
@@ -37,7 +40,7 @@ std::string VerbOf(std::string_view method, std::string_view pattern) {
 
 std::vector<Permission> PermissionsFor(const PermissionQuestion& question, const kube::ObjectKey& settings) {
   const std::string_view pattern = question.pattern;
-  const bool reads = question.method == "GET" || question.method == "HEAD";
+  const bool reads = question.method == "GET";
   if (!question.job.empty()) {
     const auto slash = question.job.find('/');
     const std::string name_space = question.job.substr(0, slash);
@@ -51,7 +54,13 @@ std::vector<Permission> PermissionsFor(const PermissionQuestion& question, const
                .name = {},
                .path = {}}};
     }
-    return OfKinds(VerbOf(question.method, pattern), question.kind, name_space, name);
+    // Its kind is known only if there is such a job, so a refusal does not depend on it.
+    const std::string verb = VerbOf(question.method, pattern);
+    auto needed = OfKinds(verb, question.kind, name_space, name);
+    for (Permission& permission : needed)
+      permission.told =
+          fmt::format("{} mpijobs or pytorchjobs of kubeflow.org in namespace {}", verb, name_space);
+    return needed;
   }
   if (pattern == "/metrics") {
     return {{.verb = "get",
@@ -94,11 +103,11 @@ std::vector<Permission> PermissionsFor(const PermissionQuestion& question, const
 }
 
 std::vector<Permission> PermissionsToCreate(const std::vector<JobSpec>& specs) {
-  std::set<std::pair<std::string, std::string>> asked;
+  std::set<std::pair<JobKind, std::string>> asked;
   std::vector<Permission> needed;
   for (const JobSpec& spec : specs) {
-    if (asked.emplace(Name(spec.kind), spec.name_space).second)
-      needed.push_back(OfJobs("create", Name(spec.kind), spec.name_space, {}));
+    if (asked.emplace(spec.kind, spec.name_space).second)
+      needed.push_back(OfJobs("create", spec.kind, spec.name_space, {}));
   }
   return needed;
 }

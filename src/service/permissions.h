@@ -16,10 +16,10 @@ namespace voda {
 
 struct PermissionQuestion {
   std::string_view method;
-  std::string_view pattern;  // of the route: "/api/v1/jobs/{}/hold"
-  std::string job;           // "team-a/resnet" where the request is about one
-  std::string kind;          // of that job: "MPIJob"; empty: not known, so both kinds count
-  std::string name_space;    // that a list is restricted to; empty: all
+  std::string_view pattern;     // of the route: "/api/v1/jobs/{}/hold"
+  std::string job;              // "team-a/resnet" where the request is about one
+  std::optional<JobKind> kind;  // of that job; nothing: not known, so both kinds count
+  std::string name_space;       // that a list is restricted to; empty: all
 };
 
 // Nothing: any authenticated caller may. `settings` is the ConfigMap that holds what is set at run time:

@@ -76,6 +76,31 @@ void JobProgress::Changed(StallKind kind, double now) {
   changed_at_ = now;
   stalled_ = kind;
   marked_.reset();
+  part_.reset();
+}
+
+// Parts of epochs tell how long one takes, too, once they are long enough to be measured.
+JobProgress::Outcome JobProgress::ReportPart(const ProgressReport& report, int held, double now) {
+  constexpr double kLeastPart = 0.01;
+  Outcome outcome;
+  if (report.epoch < done_) {
+    outcome.fault = "epoch_backwards";
+    return outcome;
+  }
+  const double epochs = report.epoch + *report.partly;
+  partly_ = epochs - done_;
+  if (stalled_) {
+    outcome.stall = {*stalled_, now - changed_at_};
+    stalled_.reset();
+  }
+  const bool same_size = !report.workers || *report.workers == held;
+  if (!part_ || !same_size || epochs < part_->epochs) {
+    part_ = {epochs, now};
+  } else if (epochs - part_->epochs >= kLeastPart && now > part_->time) {
+    outcome.epoch = {held, (now - part_->time) / (epochs - part_->epochs)};
+    part_ = {epochs, now};
+  }
+  return outcome;
 }
 
 JobProgress::Outcome JobProgress::Report(const ProgressReport& report, int held, double now) {
@@ -84,20 +109,14 @@ JobProgress::Outcome JobProgress::Report(const ProgressReport& report, int held,
     outcome.fault = "not_running";
     return outcome;
   }
-  if (report.partly) {
-    if (report.epoch < done_) {
-      outcome.fault = "epoch_backwards";
-    } else if (stalled_) {
-      outcome.stall = {*stalled_, now - changed_at_};
-      stalled_.reset();
-    }
-    return outcome;
-  }
+  if (report.partly) return ReportPart(report, held, now);
   if (report.begin) {
     if (stalled_) outcome.stall = {*stalled_, now - changed_at_};
     stalled_.reset();
     done_ = report.epoch;  // behind what was reported where the last epochs were not in a checkpoint
     marked_ = now;
+    partly_ = 0;
+    part_.reset();
     return outcome;
   }
   const int done = report.epoch + 1;
@@ -107,6 +126,7 @@ JobProgress::Outcome JobProgress::Report(const ProgressReport& report, int held,
   }
   const int epochs = done - done_;
   done_ = done;
+  partly_ = 0;
   const auto began = report.epoch_seconds ? std::optional(now - *report.epoch_seconds) : marked_;
   marked_ = now;
   if (stalled_) {

@@ -52,10 +52,21 @@ class JobProgress {
   };
   Outcome Report(const ProgressReport& report, int held, double now);
 
-  int done() const { return done_; }  // epochs
+  int done() const { return done_; }         // epochs
+  double partly() const { return partly_; }  // epochs beyond those, mostly below 1
 
  private:
+  Outcome ReportPart(const ProgressReport& report, int held, double now);
+
   int done_ = 0;
+  double partly_ = 0;
+  // How far the job was, in epochs, when a part of an epoch was last learned from; empty after a change of
+  // its workers.
+  struct Mark {
+    double epochs = 0;
+    double time = 0;
+  };
+  std::optional<Mark> part_;
   std::optional<double> marked_;  // when the epoch under way began, as far as it is known
   double changed_at_ = -1;
   std::optional<StallKind> stalled_;

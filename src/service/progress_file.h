@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "service/csv_progress.h"
-#include "service/workers.h"
+#include "service/thread_pool.h"
 
 namespace voda {
 
@@ -17,7 +17,7 @@ class ProgressFile : public std::enable_shared_from_this<ProgressFile> {
   explicit ProgressFile(std::string path) : csv_(std::move(path)) {}
 
   // What the last look brought, if it is over; the next one begins. At most one is under way.
-  CsvProgress::News Take(Workers& readers) {
+  CsvProgress::News Take(ThreadPool& readers) {
     CsvProgress::News news;
     {
       const std::lock_guard lock(mutex_);

@@ -140,6 +140,7 @@ TEST(JobProgress, WhateverIsReportedSamplesArePositiveAndDoneIsNeverNegative) {
       if (*rc::gen::inRange(0, 4) == 0) progress.Changed(StallKind::kRescale, now);
       ProgressReport report = Epoch(*rc::gen::inRange(0, 60));
       report.begin = *rc::gen::arbitrary<bool>();
+      if (!report.begin && *rc::gen::arbitrary<bool>()) report.partly = *rc::gen::inRange(0, 100) / 99.0;
       if (*rc::gen::arbitrary<bool>()) report.epoch_seconds = *rc::gen::inRange(1, 500) / 10.0;
       const auto outcome = progress.Report(report, held, now);
       if (outcome.epoch) RC_ASSERT(outcome.epoch->seconds >= 0 && outcome.epoch->workers == held);
@@ -147,6 +148,44 @@ TEST(JobProgress, WhateverIsReportedSamplesArePositiveAndDoneIsNeverNegative) {
       RC_ASSERT(progress.done() >= 0);
     }
   });
+}
+
+ProgressReport Step(int epoch, double partly) {
+  ProgressReport report = Epoch(epoch);
+  report.partly = partly;
+  return report;
+}
+
+TEST(JobProgress, PartsOfAnEpochTellHowLongItTakes) {
+  JobProgress progress;
+  progress.Report(Begin(0), 2, 0);
+  EXPECT_FALSE(progress.Report(Step(0, 0.10), 2, 10).epoch);   // a first mark
+  EXPECT_FALSE(progress.Report(Step(0, 0.105), 2, 11).epoch);  // too little
+  auto outcome = progress.Report(Step(0, 0.2), 2, 30);
+  ASSERT_TRUE(outcome.epoch);
+  EXPECT_EQ(outcome.epoch->workers, 2);
+  EXPECT_NEAR(outcome.epoch->seconds, 200, 1e-9);
+  EXPECT_DOUBLE_EQ(progress.partly(), 0.2);
+  progress.Report(Epoch(0), 2, 190);
+  EXPECT_EQ(progress.partly(), 0);
+  outcome = progress.Report(Step(1, 0.2), 2, 230);  // 0.2 of the first epoch to 0.2 of the second
+  ASSERT_TRUE(outcome.epoch);
+  EXPECT_NEAR(outcome.epoch->seconds, 200, 1e-9);
+}
+
+TEST(JobProgress, PartsThatAChangeCutTeachNothing) {
+  JobProgress progress;
+  progress.Report(Step(0, 0.1), 2, 10);
+  progress.Changed(StallKind::kRescale, 15);
+  EXPECT_FALSE(progress.Report(Step(0, 0.2), 4, 40).epoch);
+  EXPECT_TRUE(progress.Report(Step(0, 0.3), 4, 45).epoch);
+  // Training went on from an older checkpoint.
+  EXPECT_FALSE(progress.Report(Step(0, 0.1), 4, 50).epoch);
+  EXPECT_DOUBLE_EQ(progress.partly(), 0.1);
+  ProgressReport other = Step(0, 0.4);
+  other.workers = 3;
+  EXPECT_FALSE(progress.Report(other, 4, 60).epoch);
+  EXPECT_EQ(progress.Report(Step(0, 0.5), 0, 70).fault, "not_running");
 }
 
 }  // namespace

@@ -2,12 +2,15 @@
 #pragma once
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "api/http.h"
 #include "base/refusal.h"
@@ -31,6 +34,18 @@ inline Answer<std::int64_t> QueryWhole(const HttpRequest& request, std::string_v
         fmt::format("{}: \"{:.40}\" is not a whole number from {} to {}", name, text, least, most));
   }
   return value;
+}
+
+// A parameter that is not known would be a wish that is not heard: `?dryrun=true` would submit.
+inline std::optional<Refusal> RefuseUnknown(const HttpRequest& request,
+                                            const std::vector<std::string_view>& known) {
+  for (const auto& [name, value] : request.query) {
+    if (std::find(known.begin(), known.end(), name) != known.end()) continue;
+    return Invalid(fmt::format("\"{:.40}\" is no parameter of {} {:.200}, which takes {}", name,
+                               request.method, request.path,
+                               known.empty() ? "none" : fmt::format("{}", fmt::join(known, ", "))));
+  }
+  return std::nullopt;
 }
 
 inline Answer<bool> QueryFlag(const HttpRequest& request, std::string_view name) {

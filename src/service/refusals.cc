@@ -19,7 +19,7 @@ std::string_view Brief(std::string_view text) {
 }  // namespace
 
 std::string_view MethodLabel(std::string_view method) {
-  static constexpr std::array<std::string_view, 7> kKnown = {"GET",   "HEAD",   "POST",   "PUT",
+  static constexpr std::array<std::string_view, 6> kKnown = {"GET",   "POST",   "PUT",
                                                              "PATCH", "DELETE", "OPTIONS"};
   const auto* const at = std::find(kKnown.begin(), kKnown.end(), method);
   return at == kKnown.end() ? "other" : *at;

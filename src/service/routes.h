@@ -1,5 +1,5 @@
 // Routes: what each path answers (docs/API.md). Called on the server's I/O thread; work is handed to the
-// engine or to workers, and the answer is sent from there.
+// engine or to a pool of threads, and the answer is sent from there.
 #pragma once
 
 #include <functional>
@@ -15,9 +15,10 @@
 #include "kube/counters.h"
 #include "kubeflow/access.h"
 #include "service/engine.h"
+#include "service/health.h"
 #include "service/log_follower.h"
 #include "service/refusals.h"
-#include "service/workers.h"
+#include "service/thread_pool.h"
 
 namespace voda {
 
@@ -26,7 +27,10 @@ enum class PortRole : std::uint8_t { kAll, kScheduler, kAllocator };
 
 struct RoutesConfig {
   std::vector<std::pair<int, PortRole>> ports;
-  // On Kubernetes: who may is asked there (permissions.h), and jobs are NAMESPACE/NAME.
+  ThreadPool* external = nullptr;  // where external policies are asked
+  const Health* health = nullptr;
+  // On Kubernetes it is asked whether a caller has the rights that a request needs (permissions.h), and jobs
+  // are named NAMESPACE/NAME.
   kubeflow::Access* access = nullptr;
   const kube::Counters* counters = nullptr;    // of the Kubernetes client
   kube::ObjectKey settings;                    // the ConfigMap with what is set at run time
@@ -41,8 +45,9 @@ class Routes {
 
  private:
   using Reply = std::shared_ptr<HttpReply>;
+  // Copied into every task that goes to another thread; the request, with a body of up to 256 MiB, is not.
   struct Call {
-    HttpRequest request;
+    std::shared_ptr<const HttpRequest> request;
     Reply reply;
     std::string name;  // the {} of the path
   };
@@ -53,18 +58,23 @@ class Routes {
     bool scheduler = false;    // also on that role's port
     bool allocator = false;
     Handler handler;
+    std::vector<std::string_view> query = {};  // its parameters; "namespace" where jobs have namespaces
   };
   static const std::vector<Route>& Table();
 
-  // Runs `then` once Kubernetes says that the caller may, or answers 401, 403 or 503.
+  // Runs `then` if Kubernetes says that the caller has these rights, or answers 401, 403 or 503.
   void Authorize(const Call& call, std::vector<kubeflow::Permission> needed, std::function<void()> then);
   void Dispatch(const Route& route, const Call& call);
+  void Carry(const Route& route, const Call& call);
 
   // Runs `task` on the engine's thread, or answers 503.
   void OnEngine(const Reply& reply, Engine::Task task);
-  void OnWorkers(const Reply& reply, std::function<void()> task);
+  void OnThreadPool(const Reply& reply, std::function<void()> task);
+  void On(ThreadPool& threads, const Reply& reply, std::function<void()> task);
   // Answers with JSON that the engine's thread makes.
   void Read(const Call& call, std::function<Answer<std::string>(Service&, double now)> view);
+  // Puts a question about decisions on the engine's thread and answers it on another.
+  void Ask(const Reply& reply, std::function<Views::Asked(Service&, double now)> put);
 
   // job_routes.cc
   void ListJobs(const Call& call);
@@ -80,12 +90,13 @@ class Routes {
   // node_routes.cc: nodes, decisions, settings, health
   void AddNode(const Call& call);
   void RemoveNode(const Call& call);
-  void SetNodeState(const Call& call, const char* state);
+  void SetNodeState(const Call& call, NodeState state);
   void MakePlan(const Call& call);
   void ListRounds(const Call& call);
   void PutSettings(const Call& call);
   void Events(const Call& call);
   void Metrics_(const Call& call);
+  void Alive(const Call& call);
   void Ready(const Call& call);
   // reference_routes.cc
   void ReferenceCreate(const Call& call);
@@ -99,10 +110,9 @@ class Routes {
   using SubmitAnswer = std::function<HttpResponse(const Service&, const std::vector<std::int64_t>&)>;
   void SubmitBody(const Call& call, SubmitAnswer answer);
   Result<std::vector<JobSpec>> ReadSpecs(const HttpRequest& request) const;
-  void Submit(const Call& call, const std::vector<JobSpec>& specs, bool dry,
-              const std::optional<Service::Idempotency>& idempotency, double began,
-              const SubmitAnswer& answer);
-  void DescribeJobs(const Call& call, int status, Answer<std::vector<std::int64_t>> ids, Service& service);
+  void Submit(const Call& call, const std::shared_ptr<std::vector<JobSpec>>& specs, bool dry,
+              const std::optional<SubmissionKey>& idempotency, double began, const SubmitAnswer& answer);
+  void DescribeJob(const Call& call, int status, const Answer<std::int64_t>& id, const Service& service);
 
   RoutesConfig config_;
   Gate gate_;
@@ -113,11 +123,13 @@ class Routes {
   void ExportCounters();
   std::map<std::pair<std::string, std::string>, double> exported_;
   LogFollower follower_;
-  Workers workers_{2};
+  ThreadPool threads_{2};
 };
 
 HttpResponse ToResponse(const Refusal& refusal);
 HttpResponse JsonResponse(std::string body, int status = 200);
 HttpResponse TextResponse(std::string body, int status = 200);
+// Of /livez: ok, or 503 with the thread that does not move.
+HttpResponse LiveResponse(const Health& health);
 
 }  // namespace voda

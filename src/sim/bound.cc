@@ -19,10 +19,10 @@ namespace voda::sim {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-// Far more than rounding can have added.
+// Far more than rounding can add.
 constexpr double kRounding = 1e-9;
 
-// Progress that can be bought: so many GPUs for so much of it a second.
+// Progress for sale: `gpus` GPUs buy `rate` of it a second.
 struct Step {
   double gpus = 0;
   double rate = 0;
@@ -76,11 +76,11 @@ std::vector<SizePoint> Points(const WorkloadJob& job, int gpus) {
   return points;
 }
 
-// What the jobs with one curve have in common.
+// What all jobs with one curve share.
 struct Shape {
-  std::vector<SizePoint> sizes;  // each faster than all that are smaller: a slower one is never better
+  std::vector<SizePoint> sizes;  // each faster than all smaller sizes: a slower size is never better
   std::vector<Step> envelope;    // ascending GPUs per progress
-  double stall_rate = 0;         // imaginary work a second of a stall at each of the two smallest sizes
+  double stall_rate = 0;         // imaginary work a second, for a stall at each of the two smallest sizes
   bool one_size = false;
 };
 
@@ -99,11 +99,11 @@ Shape MakeShape(const WorkloadJob& job, int gpus) {
   return shape;
 }
 
-// A kind of schedule of a job: `need` of progress by buying steps. They are bought independently of each
-// other, which on a concave envelope is the same as in order.
+// One kind of schedule of a job: it buys `need` of progress in steps. Steps are bought independently of
+// each other, which on a concave envelope is the same as in order.
 struct Kind {
   double need = 0;
-  double least = 0;  // seconds from submission to end, whatever is bought
+  double least = 0;  // least seconds from submission to end, whatever is bought
   std::span<const Step> steps;
 
   double rate() const {
@@ -118,13 +118,13 @@ struct BoundJob {
   double submit = 0;
   double work = 0;
   double stall = 0;
-  double alone = 0;      // least seconds on a cluster of its own
+  double alone = 0;      // least seconds alone on the cluster
   double area = 0;       // least GPU-seconds
-  std::size_t best = 0;  // the kind that was the cheapest the last time
+  std::size_t best = 0;  // the kind that was cheapest last time
 
-  // One for each size, and that of several sizes where there are any.
+  // One kind for each size, and one for several sizes if the job has several.
   std::size_t kinds() const { return shape->sizes.size() + (shape->envelope.empty() ? 0 : 1); }
-  // At one size seconds are the progress; `single` holds the step.
+  // With one size, progress is counted in seconds; `single` holds the step.
   Kind kind(std::size_t k, Step& single) const {
     if (k == shape->sizes.size())
       return {work + stall * shape->stall_rate, 2 * stall + work / shape->sizes.back().speedup,
@@ -152,7 +152,7 @@ BoundJob Describe(const WorkloadJob& job, std::shared_ptr<const Shape> shape, co
   return bound;
 }
 
-// Slots [begin[k], begin[k + 1]), the last one without end and free of charge.
+// Slots [begin[k], begin[k + 1]); the last one has no end and is free of charge.
 struct Prices {
   std::vector<double> begin;
   std::vector<double> price;
@@ -161,13 +161,13 @@ struct Prices {
     return slot + 1 < begin.size() ? begin[slot + 1] - begin[slot] : kInfinity;
   }
   std::size_t SlotOf(double time) const {
-    return static_cast<std::size_t>(std::upper_bound(begin.begin(), begin.end(), time) - begin.begin()) - 1;
+    return std::upper_bound(begin.begin(), begin.end(), time) - begin.begin() - 1;
   }
 };
 
-// The least of JCT + rent of one kind of schedule, by letting the end grow from the submission: the progress
-// bought is kept as the cheapest there was until then, so what a slot offers replaces the most expensive.
-// Between two events JCT + rent is linear in the end, so its least value is at one of them.
+// Finds the least JCT + rent of one kind of schedule while the end moves away from the submission. The
+// progress that is bought is always the cheapest so far, so each slot replaces the most expensive part.
+// Between two events JCT + rent is linear in the end, so its least value is at an event.
 class Purchase {
  public:
   struct Best {
@@ -175,7 +175,7 @@ class Purchase {
     int event = -1;
   };
 
-  // Gives up at `limit`, where no better can follow.
+  // Gives up at `limit`, after which nothing better can follow.
   Best Run(const Prices& prices, double submit, const Kind& kind, double limit) {
     return Grow(prices, submit, kind, limit, -1);
   }
@@ -191,7 +191,7 @@ class Purchase {
 
  private:
   struct Bought {
-    double unit = 0;  // price of one of progress
+    double unit = 0;  // price of one unit of progress
     double amount = 0;
     std::uint32_t slot = 0;
     std::uint32_t step = 0;
@@ -216,7 +216,7 @@ class Purchase {
     double rent = 0;
     double missing = kind.need;
     double passed = 0;  // since the submission
-    // Whether to stop here.
+    // Returns whether to stop here.
     const auto at_event = [&] {
       if (passed < kind.least) return false;
       if (passed + rent < best.cost) best = {passed + rent, event + 1};
@@ -254,7 +254,7 @@ class Purchase {
         if (missing > 0) continue;
         if (at_event()) return best;
       }
-      // All is bought; what is cheaper here than the most expensive replaces it.
+      // Everything is bought; what is cheaper here replaces the most expensive part.
       std::size_t active = count;
       while (left > 0) {
         while (active > 0 && unit_[active - 1] >= heap_.front().unit) {
@@ -264,7 +264,7 @@ class Purchase {
         if (active == 0) break;
         Bought& top = heap_.front();
         double in = 0;
-        double slope = 0;  // of the rent
+        double slope = 0;  // slope of the rent
         for (std::size_t s = 0; s < active; ++s) {
           in += kind.steps[s].rate;
           slope += (unit_[s] - top.unit) * kind.steps[s].rate;
@@ -289,7 +289,7 @@ class Purchase {
           for (std::size_t s = 0; s < active; ++s) Push(entry(s, inflow_[s]));
           return best;
         }
-        if (heap_.empty()) {  // everything comes from this slot now
+        if (heap_.empty()) {  // everything now comes from this slot
           for (std::size_t s = 0; s < active; ++s) Push(entry(s, std::exchange(inflow_[s], 0)));
         }
       }
@@ -316,7 +316,8 @@ class Dual {
   Dual(std::vector<BoundJob> jobs, double gpus, Prices initial)
       : prices(std::move(initial)), jobs_(std::move(jobs)), gpus_(gpus) {}
 
-  // Total of JCTs that no schedule is below. `slope`: GPUs held beyond the capacity, by slot.
+  // Returns a total of JCTs that no schedule is below. `slope` gets the GPUs held beyond the capacity, by
+  // slot.
   double Evaluate(std::vector<double>& slope) {
     use_.assign(prices.price.size(), 0);
     double total = 0;
@@ -356,8 +357,8 @@ class Dual {
   Purchase purchase_;
 };
 
-// Prices to begin with: (jobs present) / GPUs, since a GPU-second taken delays all that are there by 1 /
-// GPUs. Present in a crude schedule that does the shortest GPU-time left first on all GPUs together.
+// The first prices: jobs present / GPUs, since a GPU-second taken delays all jobs present by 1 / GPUs. The
+// presence is that of a crude schedule, which serves the least GPU-time left first, on all GPUs together.
 std::vector<double> FirstGuess(const std::vector<BoundJob>& jobs, int gpus, const Prices& prices) {
   std::vector<double> present(prices.price.size(), 0);
   const auto count = [&](double from, double to) {
@@ -366,7 +367,7 @@ std::vector<double> FirstGuess(const std::vector<BoundJob>& jobs, int gpus, cons
       present[k] += share / prices.Width(k);
     }
   };
-  using Left = std::pair<double, std::size_t>;  // seconds on all GPUs, job
+  using Left = std::pair<double, std::size_t>;  // seconds on all GPUs, and the job
   std::priority_queue<Left, std::vector<Left>, std::greater<>> queue;
   double now = jobs.front().submit;
   for (std::size_t next = 0; next < jobs.size() || !queue.empty();) {
@@ -387,7 +388,6 @@ std::vector<double> FirstGuess(const std::vector<BoundJob>& jobs, int gpus, cons
   return present;
 }
 
-// Every slot in two, at the same price.
 void Halve(Prices& prices, std::vector<double>& direction) {
   Prices finer;
   std::vector<double> finer_direction;
@@ -409,8 +409,8 @@ void Halve(Prices& prices, std::vector<double>& direction) {
 double TotalJct(const std::vector<BoundJob>& jobs, int gpus, double makespan, int iterations) {
   constexpr int kLevels = 3;
   const int first_slots = std::clamp(static_cast<int>(jobs.size()) / 2, 96, 1024);
-  constexpr double kHorizon = 1.3;    // of the grid, in makespans
-  constexpr double kFirstStep = 0.5;  // of a price, in highest prices of the first guess
+  constexpr double kHorizon = 1.3;    // the grid's length, in makespans
+  constexpr double kFirstStep = 0.5;  // a change of price, in highest prices of the first guess
   constexpr double kLastStep = 0.004;
   constexpr double kInertia = 0.9;
 
@@ -421,7 +421,7 @@ double TotalJct(const std::vector<BoundJob>& jobs, int gpus, double makespan, in
   prices.price.assign(prices.begin.size(), 0);
   Dual dual(jobs, gpus, std::move(prices));
   std::vector<double> slope;
-  double best = dual.Evaluate(slope);  // every job alone
+  double best = dual.Evaluate(slope);  // this is every job alone
 
   dual.prices.price = FirstGuess(jobs, gpus, dual.prices);
   const double highest = *std::max_element(dual.prices.price.begin(), dual.prices.price.end());
@@ -440,7 +440,7 @@ double TotalJct(const std::vector<BoundJob>& jobs, int gpus, double makespan, in
   return best;
 }
 
-// GPU-seconds from `from` on that the job needs at least to end by `end`; infinity where it cannot.
+// The least GPU-seconds from `from` on with which the job can end by `end`; infinity if it cannot.
 double LeastRentAfter(const BoundJob& job, double from, double end) {
   const double free = std::max(0.0, from - job.submit);
   const double left = end - std::max(from, job.submit);
@@ -473,7 +473,7 @@ bool CannotEndBy(const std::vector<BoundJob>& jobs, int gpus, double from, doubl
   return false;
 }
 
-// `low` is at each time the end of a job alone or an end that was shown to be impossible.
+// `low` is always the end of a job alone or an end that was shown to be impossible.
 double LastEnd(const std::vector<BoundJob>& jobs, int gpus) {
   double low = 0;
   for (const BoundJob& job : jobs) low = std::max(low, job.submit + job.alone);
@@ -502,7 +502,7 @@ double LastEnd(const std::vector<BoundJob>& jobs, int gpus) {
 
 LowerBound ComputeLowerBound(const Workload& workload, int gpus, const ChangeCosts& costs, int iterations) {
   std::vector<BoundJob> jobs;
-  // Looked up by address, never iterated.
+  // Only looked up by address, never iterated.
   std::map<std::tuple<const Curve*, const SpanTable*, int>, std::shared_ptr<const Shape>> shapes;
   for (const WorkloadJob& job : workload.jobs) {
     if (std::max(job.min, job.curve->min()) > gpus / job.gpus_per_worker) continue;

@@ -1,8 +1,8 @@
 // Bound: what no schedule of a workload can beat, in average completion time and in makespan.
 //
-// Over all schedules of the simulator's model (sim_cluster.h): any allowed sizes at any time, preemption at
-// will, any placement, no rate limit, the future known. Priorities, guards and fragmentation only take
-// schedules away.
+// The bound holds over all schedules of the simulator's model (sim_cluster.h): any allowed sizes at any time,
+// preemption at will, any placement, no rate limit, the future known. Priorities, guards and fragmentation
+// only take schedules away.
 //
 // What every schedule of one job pays. Let m be the shortest stall there is: the least of start, rescale and
 // migration, since a change during a stall restarts it, with its own length. Before a job first progresses at
@@ -23,11 +23,12 @@
 // not match arrivals or ends, and nothing is rounded to the grid. Prices are sought by a subgradient method;
 // however badly it goes the bound holds, and p = 0, every job alone, is where it starts.
 //
-// Makespan: to end by T, each job rents at least its cheapest way to do so at price 0 before t0 and 1 after;
-// where these rents add up to more than K * (T - t0), nothing ends by T. The largest such T over many t0.
+// Makespan: to end by T, each job rents at least its cheapest way to do so at price 0 before t0 and 1
+// after; if these rents add up to more than K * (T - t0), not every job can end by T. The bound is the
+// largest such T over many t0.
 //
-// Cost: per iteration, over jobs and their sizes, the slots a job is there for, times their logarithm. 24
-// jobs take 0.3 s, 160 jobs 0.5 s, 80,000 jobs 8 s. Deterministic.
+// Cost: in each iteration, over jobs and their sizes, the slots that a job is present in, times their
+// logarithm. 24 jobs take 0.3 s, 160 jobs 0.5 s, 80,000 jobs 8 s. The result is deterministic.
 #pragma once
 
 #include <vector>
@@ -41,16 +42,15 @@ namespace voda::sim {
 struct LowerBound {
   double avg_jct_s = 0;   // over the jobs counted
   double makespan_s = 0;  // last end minus first submission
-  int jobs = 0;           // those whose minimum fits; a run that completes others is not comparable
+  int jobs = 0;           // jobs whose minimum fits; a run that completes others is not comparable
 };
 
 inline constexpr int kBoundIterations = 200;
 
-// `gpus`: of the cluster; the most it ever has where nodes come and go.
+// `gpus` is the size of the cluster, at its largest if nodes come and go.
 LowerBound ComputeLowerBound(const Workload& workload, int gpus, const ChangeCosts& costs,
                              int iterations = kBoundIterations);
 
-// The most GPUs that the cluster has at any time.
 int MostGpus(const std::vector<Node>& nodes, const std::vector<NodeChange>& changes);
 
 }  // namespace voda::sim

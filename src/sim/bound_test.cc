@@ -29,7 +29,7 @@ using testing::Rng;
 
 constexpr double kSlack = 1e-6;
 
-// Of full range whatever rapidcheck's size; a smaller one is no simpler.
+// Seeds have the full range, whatever RapidCheck's size: a smaller one is no simpler.
 rc::Gen<std::uint64_t> Seed() {
   return rc::gen::noShrink(rc::gen::resize(rc::kNominalSize, rc::gen::arbitrary<std::uint64_t>()));
 }
@@ -59,8 +59,8 @@ std::string Show(const Workload& workload) {
   return text.str();
 }
 
-// The best schedules whose changes fall on whole seconds, by shortest paths over everything that can be done.
-// Times and costs are whole seconds. Stalls as in SimCluster: a change during a stall replaces it.
+// The best schedules whose changes fall on whole seconds, by shortest paths over all possible schedules.
+// Times and costs are whole seconds. Stalls are as in SimCluster: a change during a stall replaces it.
 class Exhaustive {
  public:
   Exhaustive(const Workload& workload, int gpus, int start, int rescale)
@@ -82,8 +82,8 @@ class Exhaustive {
     }
   };
   struct State {
-    int time = 0;  // up to the last arrival; then it does not matter
-    std::vector<JobState> jobs;
+    int time = 0;  // up to the last arrival, after which it does not matter
+    PerWorkloadJob<JobState> jobs;
     bool operator<(const State& other) const {
       return std::tie(time, jobs) < std::tie(other.time, other.jobs);
     }
@@ -115,14 +115,14 @@ class Exhaustive {
     }
   }
 
-  // Sizes of job i and those after it, of so many GPUs.
+  // Visits the sizes of job i and the jobs after it, within `free` GPUs.
   template <class Visit>
-  void Choose(const State& state, std::size_t i, int free, const Visit& visit) {
-    if (i == state.jobs.size()) return Advance(state, visit);
+  void Choose(const State& state, JobNumber i, int free, const Visit& visit) {
+    if (i == state.jobs.end_index()) return Advance(state, visit);
     next_.jobs[i] = state.jobs[i];
     next_.jobs[i].size = 0;
     next_.jobs[i].stall = 0;
-    Choose(state, i + 1, free, visit);
+    Choose(state, i.next(), free, visit);
     const WorkloadJob& job = workload_.jobs[i];
     if (state.jobs[i].left <= 0 || job.submit_time > state.time) return;
     for (int k = 0; k < job.curve->count(); ++k) {
@@ -132,18 +132,18 @@ class Exhaustive {
       next = state.jobs[i];
       if (size != next.size) next.stall = next.size == 0 ? start_ : rescale_;
       next.size = size;
-      Choose(state, i + 1, free - size * job.gpus_per_worker, visit);
+      Choose(state, i.next(), free - size * job.gpus_per_worker, visit);
     }
   }
 
-  // One second at the sizes chosen.
+  // Advances by one second at the chosen sizes.
   template <class Visit>
   void Advance(const State& state, const Visit& visit) {
     State next = next_;
     double present = 0;  // job-seconds
-    double longest = 0;  // of this second until the last of the jobs there ends
+    double longest = 0;  // part of this second until the last present job ends
     bool any_left = false;
-    for (std::size_t i = 0; i < next.jobs.size(); ++i) {
+    for (const JobNumber i : next.jobs.indices()) {
       JobState& job = next.jobs[i];
       if (job.left <= 0) continue;
       if (workload_.jobs[i].submit_time > state.time) {
@@ -254,7 +254,7 @@ TEST(Bound, NoPolicyIsBelow) {
           job.submit_time = workload.jobs.empty() ? 0 : workload.jobs.back().submit_time + rng.Unit() * 200;
           job.epochs = rng.Int(1, 20);
           job.gpus_per_worker = rng.Chance(0.3) ? rng.Pick<int>({2, 4}) : 1;
-          // Rigid policies give num: one that fits where any does.
+          // Rigid policies give num, so it is a size that fits if any does.
           const int fits = job.curve->FloorIndex(gpus / job.gpus_per_worker);
           job.num = job.curve->size(rng.Int(0, std::max(fits, 0)));
           if (rng.Chance(0.3)) job.start_cost = rng.Int(0, 100);
@@ -293,7 +293,7 @@ TEST(Bound, NoPolicyIsBelow) {
 
 TEST(Bound, AJobAloneIsExact) {
   const ChangeCosts costs{.start = 39, .rescale = 110, .migration = 97};
-  // Fastest on 4; 8 are slower.
+  // The job is fastest on 4; 8 are slower.
   const Workload workload{{Job("a", 100, Curve::Of({1, 2, 4, 8}, {1, 1.8, 3, 2.5}), 900)}};
   const LowerBound bound = ComputeLowerBound(workload, 8, costs);
   EXPECT_NEAR(bound.avg_jct_s, 39 + 300, kSlack);
@@ -322,7 +322,7 @@ TEST(Bound, RigidJobsThatQueueAreNearlyExact) {
 }
 
 TEST(Bound, GrowingWhenAnotherEndsIsExactWithoutStalls) {
-  // b takes one GPU until 10, a the other, then both: 10 + 20 / 2 more.
+  // b has one GPU until 10, a has the other one and then both: 10 + 20 / 2 more.
   const Workload workload{{Job("a", 0, Curve::Of({1, 2}, {1, 2}), 30), Job("b", 0, Curve::Of({1}, {1}), 10)}};
   const LowerBound bound = ComputeLowerBound(workload, 2, {0, 0, 0});
   EXPECT_LE(bound.avg_jct_s, 15 + kSlack);

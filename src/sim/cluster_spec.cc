@@ -8,6 +8,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/text.h"
 #include "sim/csv.h"
 
 namespace voda::sim {
@@ -31,9 +32,7 @@ std::optional<int> Whole(std::string_view text, int low, int high) {
 Result<std::vector<Node>> ParseCluster(std::string_view text) {
   std::vector<int> sizes;
   std::int64_t gpus_total = 0;
-  for (std::size_t at = 0; at <= text.size();) {
-    const std::size_t comma = std::min(text.find(',', at), text.size());
-    const std::string_view part = text.substr(at, comma - at);
+  for (const std::string_view part : Split(text, ',')) {
     const std::size_t times = std::min(part.find('x'), part.size());
     const auto count = Whole(part.substr(0, times), 1, kMaxNodes);
     const auto gpus = times < part.size() ? Whole(part.substr(times + 1), 1, kMaxNodeGpus) : std::nullopt;
@@ -44,10 +43,9 @@ Result<std::vector<Node>> ParseCluster(std::string_view text) {
                       "(at most {} nodes, {} GPUs each, {} together)",
                       text, part, kMaxNodes, kMaxNodeGpus, kMaxGpus)};
     }
-    sizes.insert(sizes.end(), static_cast<std::size_t>(*count), *gpus);
-    at = comma + 1;
+    sizes.insert(sizes.end(), *count, *gpus);
   }
-  // Names of equal length, so that the order of names is the order of numbers.
+  // Names have equal length, so that their order is that of the numbers.
   const std::size_t digits = std::to_string(sizes.size() - 1).size();
   std::vector<Node> nodes;
   nodes.reserve(sizes.size());

@@ -28,7 +28,7 @@ struct TraceRow {
   int gpus = 0;
 };
 
-// Collects the jobs of one trace; what differs between traces is in the row.
+// Collects the jobs of one trace; the row holds what differs between traces.
 class TraceReader {
  public:
   TraceReader(CsvReader& reader, std::string_view format, int cluster_column,
@@ -63,7 +63,7 @@ class TraceReader {
     job.curve = made->curve;
     job.spans = made->spans;
     job.work_seconds = row.duration * made->speedup_at_num;
-    if (!builder_.Add(std::move(job))) reader_.FailRow(fmt::format("job {} stands there twice", row.id));
+    if (!builder_.Add(std::move(job))) reader_.FailRow(fmt::format("job {} appears twice", row.id));
     ++jobs_;
   }
 

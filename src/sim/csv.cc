@@ -23,7 +23,7 @@ struct CloseGz {
 
 }  // namespace
 
-// Bytes one at a time, from a file or from memory. gzread passes plain files through.
+// Reads bytes one at a time, from a file or from memory. gzread passes plain files through.
 class CsvReader::Source {
  public:
   static constexpr int kEnd = -1;
@@ -37,7 +37,7 @@ class CsvReader::Source {
     if (byte != kEnd) ++at_;
     return byte;
   }
-  // Why reading stopped before the end; empty while it did not.
+  // Why reading stopped before the end; empty if it did not.
   const std::string& problem() const { return problem_; }
 
  private:
@@ -60,7 +60,7 @@ class CsvReader::Source {
       return false;
     }
     total_ += got;
-    chunk_ = std::string_view(buffer_).substr(0, static_cast<std::size_t>(got));
+    chunk_ = std::string_view(buffer_).substr(0, got);
     at_ = 0;
     return true;
   }
@@ -125,12 +125,12 @@ std::optional<Error> CsvReader::ReadHeader(const CsvSchema& schema) {
   for (std::size_t i = 0; i < header.size(); ++i) {
     if (std::find(header.begin(), header.begin() + static_cast<std::ptrdiff_t>(i), header[i]) !=
         header.begin() + static_cast<std::ptrdiff_t>(i)) {
-      FailRow(fmt::format("column {} stands there twice; keep one", Quoted(header[i])));
+      FailRow(fmt::format("column {} appears twice; keep one", Quoted(header[i])));
       return error_;
     }
     const auto known = std::find(column_names_.begin(), column_names_.end(), header[i]);
     if (known != column_names_.end()) {
-      positions_[static_cast<std::size_t>(known - column_names_.begin())] = static_cast<int>(i);
+      positions_[known - column_names_.begin()] = static_cast<int>(i);
     } else if (!schema.allow_unknown) {
       FailRow(
           fmt::format("unknown column {}; known are {}", Quoted(header[i]), fmt::join(column_names_, ", ")));
@@ -175,7 +175,7 @@ bool CsvReader::ReadRow() {
 
   bool quoted = false;    // inside quotes
   bool closed = false;    // after the closing quote of a field
-  std::size_t begin = 0;  // of the field
+  std::size_t begin = 0;  // where the field begins
   std::size_t raw_bytes = 0;
   while (true) {
     const int byte = source_->Take();
@@ -214,7 +214,7 @@ bool CsvReader::ReadRow() {
       begin = row_.size();
       closed = false;
     } else if (byte == '\r' && (source_->Peek() == '\n' || source_->Peek() == Source::kEnd)) {
-      // CRLF
+      // This is a CRLF.
     } else if (closed) {
       FailRow("text after a closing quote; double the quotes inside a field");
       return false;
@@ -232,11 +232,10 @@ const Error& CsvReader::error() const {
 }
 
 std::string_view CsvReader::Text(int column) const {
-  const int position = positions_[static_cast<std::size_t>(column)];
-  if (position < 0 || static_cast<std::size_t>(position) >= field_ends_.size()) return {};
-  const std::size_t at = static_cast<std::size_t>(position);
-  const std::size_t begin = at == 0 ? 0 : field_ends_[at - 1];
-  return std::string_view(row_).substr(begin, field_ends_[at] - begin);
+  const int position = positions_[column];
+  if (position < 0 || position >= std::ssize(field_ends_)) return {};
+  const std::size_t begin = position == 0 ? 0 : field_ends_[position - 1];
+  return std::string_view(row_).substr(begin, field_ends_[position] - begin);
 }
 
 int CsvReader::Int(int column, int low, int high) {
@@ -254,8 +253,7 @@ double CsvReader::Number(int column, double low, double high) {
 }
 
 void CsvReader::Fail(int column, std::string_view problem) {
-  FailRow(fmt::format("column {}: {} {}", column_names_[static_cast<std::size_t>(column)],
-                      Quoted(Text(column)), problem));
+  FailRow(fmt::format("column {}: {} {}", column_names_[column], Quoted(Text(column)), problem));
 }
 
 void CsvReader::FailRow(std::string_view problem) {
@@ -280,7 +278,7 @@ std::optional<double> ParseNumber(std::string_view text) {
   const char* end = text.data() + text.size();
   const auto [stop, code] = std::from_chars(text.data(), end, value);
   if (code != std::errc() || stop != end || !std::isfinite(value)) return std::nullopt;
-  return value + 0.0;  // no negative zero
+  return value + 0.0;  // without negative zero
 }
 
 std::optional<std::int64_t> ParseInt(std::string_view text) {

@@ -1,9 +1,9 @@
 // CsvReader: rows of a CSV file with a header, plain or gzip, read as a stream with every size bounded.
 //
-// Loaders name the columns they know in a CsvSchema and read fields by position in it. The first thing wrong
-// is remembered with file, line, column and value: a loader reads all fields of a row without checking each,
-// and asks once. After a failure Next() returns false, numbers read as their lower bound and texts as they
-// are.
+// Loaders name the columns that they know in a CsvSchema and read fields by position in it. The first error
+// is remembered with file, line, column and value: a loader reads all fields of a row without checking
+// each, and asks once. After a failure Next() returns false, numbers read as their lower bound and texts as
+// they are.
 #pragma once
 
 #include <cstddef>
@@ -23,26 +23,26 @@ inline constexpr std::size_t kMaxCsvRowBytes = 2 << 20;              // a curve 
 inline constexpr std::int64_t kMaxCsvRows = 10'000'000;
 
 struct CsvColumn {
-  std::string_view name;  // outlives the reader: a literal
+  std::string_view name;  // a literal, since it must outlive the reader
   bool required = true;
 };
 
 struct CsvSchema {
   std::vector<CsvColumn> columns;
-  bool allow_unknown = false;  // whether other columns may stand beside these; they are ignored
+  bool allow_unknown = false;  // ignore other columns
 };
 
 class CsvReader {
  public:
   static Result<CsvReader> Open(const std::string& path, const CsvSchema& schema);
-  // `name` stands for the file in messages; `text` outlives the reader.
+  // `name` stands for the file in messages; `text` must outlive the reader.
   static Result<CsvReader> FromText(std::string name, std::string_view text, const CsvSchema& schema);
 
   CsvReader(CsvReader&&) noexcept;
   CsvReader& operator=(CsvReader&&) noexcept;
   ~CsvReader();
 
-  // Moves to the next row; false at the end and after any failure.
+  // Moves to the next row; returns false at the end and after any failure.
   bool Next();
   bool failed() const { return error_.has_value(); }
   const Error& error() const;
@@ -55,21 +55,21 @@ class CsvReader {
 
   // Records "FILE:LINE: column NAME: 'VALUE' PROBLEM", unless something failed before.
   void Fail(int column, std::string_view problem);
-  // The same without a column.
+  // Does the same without a column.
   void FailRow(std::string_view problem);
 
  private:
   class Source;
   CsvReader(std::string name, std::unique_ptr<Source> source);
   std::optional<Error> ReadHeader(const CsvSchema& schema);
-  // The fields of the next row that is not empty; false at the end or after a failure.
+  // Reads the fields of the next row that is not empty; returns false at the end or after a failure.
   bool ReadRow();
 
   std::string name_;
   std::unique_ptr<Source> source_;
   std::vector<std::string_view> column_names_;  // of the schema
-  std::vector<int> positions_;                  // of the schema's columns in the file, -1 where absent
-  std::size_t width_ = 0;                       // columns of the file
+  std::vector<int> positions_;                  // where the schema's columns stand in the file; -1 if absent
+  std::size_t width_ = 0;                       // number of columns in the file
   std::string row_;                             // unquoted fields, one after the other
   std::vector<std::size_t> field_ends_;
   std::int64_t line_ = 0;  // where the row began; the first is 1
@@ -78,14 +78,14 @@ class CsvReader {
   std::optional<Error> error_;
 };
 
-// The value as a message may show it: quoted, unprintable bytes escaped, cut after 60 bytes.
+// Shows a value in a message: quoted, unprintable bytes escaped, cut after 60 bytes.
 std::string Quoted(std::string_view value);
-// A finite decimal number, all of the text and nothing else.
+// Parses a finite decimal number; the whole text must be one.
 std::optional<double> ParseNumber(std::string_view text);
 std::optional<std::int64_t> ParseInt(std::string_view text);
 // Whether the text can name a job, category or profile: 1 to `longest` visible ASCII characters.
 bool IsName(std::string_view text, std::size_t longest = 253);
-// A field as it is written: quoted where it must be.
+// Writes a field, quoted if it must be.
 std::string CsvField(std::string_view value);
 
 }  // namespace voda::sim

@@ -51,7 +51,7 @@ TEST(Csv, ToleratesCrlfByteOrderMarkAndMissingLastLineEnd) {
 
 TEST(Csv, RefusesWhatIsNotATable) {
   EXPECT_EQ(ErrorOf(""), "f.csv:1: is empty; the first line names the columns: a,b");
-  EXPECT_EQ(ErrorOf("a,b,b\n"), "f.csv:1: column 'b' stands there twice; keep one");
+  EXPECT_EQ(ErrorOf("a,b,b\n"), "f.csv:1: column 'b' appears twice; keep one");
   EXPECT_EQ(ErrorOf("a\n"), "f.csv:1: column b is missing; required are a,b");
   EXPECT_EQ(ErrorOf("a,b,x\n"), "f.csv:1: unknown column 'x'; known are a, b, c");
   EXPECT_EQ(ErrorOf("a,b\n1,2\n1,2,3\n"), "f.csv:3: 3 fields where the header has 2");
@@ -146,7 +146,7 @@ TEST(Csv, StopsADecompressionBomb) {
   const std::string path = dir.Path("bomb.gz");
   const std::string member = dir.Path("member.gz");
   gzFile out = gzopen(member.c_str(), "wb");
-  const std::string block(16 << 20, '\n');  // short rows: only the total can stop it
+  const std::string block(16 << 20, '\n');  // rows are short, so only the total can stop it
   gzwrite(out, block.data(), static_cast<unsigned>(block.size()));
   gzclose(out);
   std::ifstream packed(member, std::ios::binary);
@@ -156,7 +156,8 @@ TEST(Csv, StopsADecompressionBomb) {
   gzputs(header, "a,b\n");
   gzclose(header);
   bomb << std::ifstream(dir.Path("header.gz"), std::ios::binary).rdbuf();
-  for (std::int64_t i = 0; i < kMaxCsvBytes / (16 << 20); ++i) bomb << bytes;  // gzip files add up
+  for (std::int64_t i = 0; i < kMaxCsvBytes / (16 << 20); ++i)
+    bomb << bytes;  // concatenated gzip files are one file
   bomb.close();
   ASSERT_LT(std::filesystem::file_size(path), std::uintmax_t{4} << 20);
   Result<CsvReader> reader = CsvReader::Open(path, Ab());

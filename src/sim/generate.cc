@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/random.h"
+#include "base/text.h"
 #include "model/job.h"
 #include "sim/csv.h"
 #include "sim/workload_builder.h"
@@ -29,8 +30,8 @@ struct LogNormal {
   double sigma;
 };
 
-// Facts of a trace: how its jobs' sizes are shared out, and how long they ran. Durations are log-normal with
-// the median of the trace and sigma = ln(q90 / q10) / 2.5631.
+// How the sizes and durations of a trace's jobs are distributed. Durations are log-normal with the median
+// of the trace and sigma = ln(q90 / q10) / 2.5631.
 struct Distribution {
   std::string_view name;
   std::span<const SizeShare> sizes;
@@ -53,20 +54,20 @@ constexpr std::array<Distribution, 2> kDistributions{{
 
 constexpr double kShortestSeconds = 10;
 constexpr double kLongestSeconds = 30 * 86400;
-constexpr int kEpochs = 20;
+constexpr int kEpochsGenerated = 20;
 
 struct Parameters {
   bool bursts = false;
   std::uint64_t seed = 1;
   int jobs = 200;
   std::optional<double> interval;  // mean seconds between jobs
-  std::optional<double> load;      // asked-for GPU-seconds per GPU-second of the cluster
-  int gpus = 0;                    // of the cluster
+  std::optional<double> load;      // requested GPU-seconds per GPU-second of the cluster
+  int gpus = 0;                    // size of the cluster
   int max = 0;                     // largest num and max of a job, in workers
   double growth = 2;               // max over num
   bool powers = false;             // sizes are powers of two
   const Distribution* like = &kDistributions[0];
-  std::optional<double> median;  // seconds, in place of the distribution's
+  std::optional<double> median;  // seconds; replaces the distribution's
   int burst = 20;                // jobs
   double within = 60;            // seconds
   std::optional<double> every;   // seconds
@@ -76,7 +77,7 @@ constexpr double kDefaultInterval = 60;
 constexpr double kDefaultEvery = 1800;
 constexpr int kDefaultMax = 8;
 
-// One "key=value" of the text into the parameters; the message of an error lacks the text it is in.
+// Sets a parameter from one "key=value" of the text. The message of an error does not repeat the text.
 std::optional<Error> Set(Parameters& parameters, std::string_view key, std::string_view value) {
   const auto whole = [&](int low, int high, int& out) -> std::optional<Error> {
     const auto number = ParseInt(value);
@@ -151,11 +152,8 @@ Result<Parameters> ParseParameters(std::string_view text, std::uint64_t seed) {
   parameters.bursts = kind == "bursts";
 
   std::vector<std::string_view> seen;
-  std::string_view rest = question == std::string_view::npos ? std::string_view() : text.substr(question + 1);
-  while (!rest.empty()) {
-    const std::size_t end = rest.find('&');
-    const std::string_view pair = rest.substr(0, end);
-    rest = end == std::string_view::npos ? std::string_view() : rest.substr(end + 1);
+  const std::string_view rest = question == text.npos ? std::string_view() : text.substr(question + 1);
+  for (const std::string_view pair : SplitEnded(rest, '&')) {
     const std::size_t equals = pair.find('=');
     if (equals == std::string_view::npos) return Error{fmt::format("{} is not key=value", Quoted(pair))};
     const std::string_view key = pair.substr(0, equals);
@@ -194,7 +192,7 @@ int DrawSize(const Distribution& distribution, int max, Random& random) {
 
 double DrawSeconds(const Parameters& parameters, int gpus, Random& random) {
   const LogNormal& spread = gpus == 1 ? parameters.like->one_gpu : parameters.like->more_gpus;
-  // A median of one's own moves all durations by the same factor.
+  // A given median scales all durations by the same factor.
   const double factor = parameters.median ? *parameters.median / parameters.like->one_gpu.median : 1;
   const double seconds = factor * spread.median * std::exp(spread.sigma * random.Normal());
   return std::round(std::clamp(seconds, kShortestSeconds, kLongestSeconds));
@@ -206,12 +204,12 @@ std::vector<int> PowersUpTo(int max) {
   return sizes;
 }
 
-// The submit times of the jobs, in milliseconds so that the last bit of a logarithm cannot show.
+// Draws the submit times in milliseconds, so that the last bit of a logarithm cannot show.
 std::vector<double> DrawTimes(const Parameters& parameters, double gpu_seconds, Random& random) {
   std::optional<double> interval = parameters.interval;
   if (parameters.load) interval = gpu_seconds / parameters.jobs / (*parameters.load * parameters.gpus);
   std::vector<double> times;
-  times.reserve(static_cast<std::size_t>(parameters.jobs));
+  times.reserve(parameters.jobs);
   double at = 0;
   for (int i = 0; i < parameters.jobs; ++i) {
     double time = at;
@@ -245,7 +243,7 @@ Result<Workload> GenerateWorkload(std::string_view text, std::uint64_t seed, con
   Random random(parameters.seed);
   CurveMaker curves(profiles);
   std::vector<WorkloadJob> jobs;
-  jobs.reserve(static_cast<std::size_t>(parameters.jobs));
+  jobs.reserve(parameters.jobs);
   double gpu_seconds = 0;
   for (int i = 0; i < parameters.jobs; ++i) {
     WorkloadJob job;
@@ -259,7 +257,7 @@ Result<Workload> GenerateWorkload(std::string_view text, std::uint64_t seed, con
       job.max = sizes.back();
     }
     if (curve.empty()) {
-      job.category = categories[static_cast<std::size_t>(random.Below(static_cast<int>(categories.size())))];
+      job.category = categories[random.Below(static_cast<int>(categories.size()))];
     } else {
       job.category = fmt::format("generated-{}gpu", job.num);
     }
@@ -271,7 +269,7 @@ Result<Workload> GenerateWorkload(std::string_view text, std::uint64_t seed, con
     job.curve = made->curve;
     job.spans = made->spans;
     job.work_seconds = std::max(1.0, std::round(seconds * made->speedup_at_num));
-    job.epochs = kEpochs;
+    job.epochs = kEpochsGenerated;
     gpu_seconds += seconds * job.num;
     jobs.push_back(std::move(job));
   }
@@ -284,7 +282,7 @@ Result<Workload> GenerateWorkload(std::string_view text, std::uint64_t seed, con
   WorkloadBuilder builder;
   for (std::size_t i = 0; i < jobs.size(); ++i) {
     jobs[i].submit_time = times[i];
-    VODA_CHECK(builder.Add(std::move(jobs[i])));  // the number is in the name
+    VODA_CHECK(builder.Add(std::move(jobs[i])));  // names are unique, since they hold the number
   }
   return std::move(builder).Finish();
 }

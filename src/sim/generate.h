@@ -16,8 +16,8 @@ namespace voda::sim {
 
 inline constexpr std::string_view kGeneratorPrefix = "gen:";
 
-// `seed` holds unless the text gives one. Categories are drawn from `profiles`, or all have `curve` where it
-// is given.
+// `seed` holds unless the text gives one. Categories are drawn from `profiles`, or all jobs have `curve` if
+// one is given.
 Result<Workload> GenerateWorkload(std::string_view text, std::uint64_t seed, const ProfileTable& profiles,
                                   std::string_view curve = {});
 

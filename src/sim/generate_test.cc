@@ -89,8 +89,9 @@ TEST(Generate, PoissonKeepsItsMeanInterval) {
 TEST(Generate, BurstsComeTogetherAndApart) {
   const Workload workload = Generate("gen:bursts?jobs=50&burst=20&within=60&every=1000");
   ASSERT_EQ(workload.jobs.size(), 50U);
-  for (std::size_t i = 0; i < 50; ++i) {
-    const double burst = 1000.0 * static_cast<double>(i / 20);
+  for (const JobNumber i : workload.jobs.indices()) {
+    const int number = static_cast<int>(i) / 20;
+    const double burst = 1000.0 * number;
     EXPECT_GE(workload.jobs[i].submit_time, burst);
     EXPECT_LE(workload.jobs[i].submit_time, burst + 60);
   }

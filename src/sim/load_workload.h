@@ -1,4 +1,4 @@
-// LoadWorkload: the one door through which a simulation gets its jobs, whatever they are written in.
+// LoadWorkload: the one way in which a simulation gets its jobs, whatever their format.
 #pragma once
 
 #include <cstdint>
@@ -15,15 +15,16 @@ struct WorkloadSource {
   // ("jobs.csv.gz#04") and pollux a set and number ("workloads.csv#1.0/3").
   std::string path = {};
   std::string format = "voda";  // ignored for a generator
-  // voda: of rows that give none, else linear. philly, itp: of all jobs, else power:0.8. gen: of all jobs,
-  // else by category. thesis and pollux bring their own and refuse it.
+  // For voda the curve of rows without one, by default linear; for philly and itp that of all jobs, by
+  // default power:0.8; for gen that of all jobs, by default that of their category. thesis and pollux bring
+  // their own and refuse it.
   std::string curve = {};
-  // Table of speed-ups. Else speedups.csv beside a voda workload, else the table built in.
+  // Table of speed-ups; by default speedups.csv beside a voda workload, else the built-in table.
   std::string profiles = {};
-  std::uint64_t seed = 1;  // of a generator that names none
+  std::uint64_t seed = 1;  // for a generator that names none
 };
 
-// `notes`, where given, are told what was left out of a trace.
+// If given, `notes` receives what was left out of a trace.
 Result<Workload> LoadWorkload(const WorkloadSource& source, std::vector<std::string>* notes = nullptr);
 
 }  // namespace voda::sim

@@ -21,8 +21,9 @@ namespace voda::sim {
 struct FixedBatch {
   std::string_view app;
   int size = 0;           // samples of an iteration, over all GPUs
-  int largest_local = 0;  // most samples a GPU takes at once; 0: the most that was measured
-  // A batch that does not divide evenly is rounded up, except an application's largest, which may not grow.
+  int largest_local = 0;  // most samples that a GPU takes at once; 0 means the most that was measured
+  // A batch that does not divide evenly is rounded up, except the largest of an application, which may not
+  // grow.
   bool may_grow = true;
 };
 
@@ -30,11 +31,11 @@ class PlacementProfiles {
  public:
   static Result<PlacementProfiles> Read(const std::string& path);
 
-  // Seconds of an iteration on `gpus` GPUs over `nodes` nodes; nothing where that was not measured.
+  // Seconds of an iteration on `gpus` GPUs over `nodes` nodes; nothing if that was not measured.
   std::optional<double> IterationSeconds(const FixedBatch& batch, int gpus, int nodes) const;
 
-  // Rows for sizes 2 to 16 on more nodes than they need, where measured. `one_gpu_seconds` is the iteration
-  // on one GPU.
+  // Rows for sizes 2 to 16 on more nodes than they need, if measured. `one_gpu_seconds` is the iteration on
+  // one GPU.
   std::vector<SpanSpeedup> Spans(const FixedBatch& batch, double one_gpu_seconds) const;
 
  private:
@@ -43,7 +44,7 @@ class PlacementProfiles {
     double step = 0;
     double sync = 0;
   };
-  using Samples = std::vector<Sample>;                             // of one placement, ascending local batch
+  using Samples = std::vector<Sample>;                             // one placement, by ascending local batch
   using Placements = std::map<std::string, Samples, std::less<>>;  // by placement, "1124"
   using ByShape = std::map<std::pair<int, int>, Placements>;       // by (GPUs, nodes)
 

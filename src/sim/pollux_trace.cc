@@ -24,11 +24,11 @@ namespace {
 constexpr int kLargestSize = 64;
 constexpr int kMaxBatch = 1'000'000'000;
 constexpr int kEpochsOfOthers = 10;
-constexpr std::array<std::pair<std::string_view, int>, 6> kEpochs{
+constexpr std::array<std::pair<std::string_view, int>, 6> kEpochsOfModels{
     {{"bert", 2}, {"cifar10", 100}, {"ncf", 10}, {"imagenet", 90}, {"deepspeech2", 80}, {"yolov3", 50}}};
 
 int EpochsOf(std::string_view app) {
-  for (const auto& [name, epochs] : kEpochs) {
+  for (const auto& [name, epochs] : kEpochsOfModels) {
     if (name == app) return epochs;
   }
   return kEpochsOfOthers;
@@ -40,7 +40,7 @@ struct Times {
 };
 struct TimesTable {
   std::map<std::pair<std::string, int>, Times> times;  // by (application, batch size)
-  std::map<std::string, int> largest_local;            // by application: samples a GPU took at once
+  std::map<std::string, int> largest_local;            // by application: most samples that a GPU took at once
 };
 
 Result<TimesTable> ReadTimes(const std::string& path) {
@@ -69,7 +69,7 @@ Result<TimesTable> ReadTimes(const std::string& path) {
     }
     Times& times = table.times[{app, batch}];
     if (!times.total_seconds.emplace(gpus, total).second) {
-      reader.Fail(kGpus, "stands there twice for its app and batch size");
+      reader.Fail(kGpus, "appears twice for its app and batch size");
     }
     if (gpus == 1) times.one_gpu_iteration = iteration;
   }
@@ -77,14 +77,14 @@ Result<TimesTable> ReadTimes(const std::string& path) {
   return table;
 }
 
-// What all jobs of an application and batch size share.
-struct Kind {
+// What all jobs of one application and batch size share.
+struct ModelRun {
   std::string category;
   Profile profile;
   double work_seconds = 0;
   int epochs = 1;
 };
-using Kinds = std::map<std::pair<std::string, int>, Kind>;
+using Kinds = std::map<std::pair<std::string, int>, ModelRun>;
 
 Result<Kinds> MakeKinds(const TimesTable& table, const std::optional<PlacementProfiles>& placements) {
   Kinds kinds;
@@ -103,7 +103,7 @@ Result<Kinds> MakeKinds(const TimesTable& table, const std::optional<PlacementPr
                              .size = batch,
                              .largest_local = local == table.largest_local.end() ? 0 : local->second,
                              .may_grow = next != table.times.end() && next->first.first == app};
-      // Only sizes with a packed point: a row of nodes alone would become the packed curve.
+      // Only sizes with a packed point: a row with nodes alone would become the packed curve.
       for (const SpanSpeedup& span : placements->Spans(fixed, times.one_gpu_iteration)) {
         if (times.total_seconds.contains(span.workers)) points.push_back(span);
       }
@@ -111,10 +111,10 @@ Result<Kinds> MakeKinds(const TimesTable& table, const std::optional<PlacementPr
     Result<Profile> profile = Profile::Measured(std::move(points));
     if (!profile)
       return Error{fmt::format("app {} at batch size {} {}", app, batch, profile.error().message)};
-    kinds.emplace(key, Kind{.category = fmt::format("{}-{}", app, batch),
-                            .profile = *std::move(profile),
-                            .work_seconds = work,
-                            .epochs = EpochsOf(app)});
+    kinds.emplace(key, ModelRun{.category = fmt::format("{}-{}", app, batch),
+                                .profile = *std::move(profile),
+                                .work_seconds = work,
+                                .epochs = EpochsOf(app)});
   }
   return kinds;
 }

@@ -9,6 +9,7 @@
 #include <optional>
 #include <tuple>
 
+#include "base/text.h"
 #include "model/job.h"
 #include "sim/csv.h"
 
@@ -61,9 +62,7 @@ std::optional<SpanSpeedup> ParsePoint(std::string_view text) {
 
 Result<Profile> ParseInline(std::string_view text) {
   std::vector<SpanSpeedup> points;
-  while (true) {
-    const std::size_t end = text.find(';');
-    const std::string_view entry = text.substr(0, end);
+  for (const std::string_view entry : Split(text, ';')) {
     const auto point = ParsePoint(entry);
     if (!point) {
       return Error{
@@ -71,8 +70,6 @@ Result<Profile> ParseInline(std::string_view text) {
                       Quoted(entry), kMaxWorkers)};
     }
     points.push_back(*point);
-    if (end == std::string_view::npos) break;
-    text.remove_prefix(end + 1);
   }
   return Profile::Measured(std::move(points));
 }
@@ -195,7 +192,7 @@ Result<const Profile*> CurveMaker::Find(std::string_view text) {
     return &parsed_.emplace(text, Profile::Power(*exponent)).first->second;
   }
   if (text.find(':') != std::string_view::npos) {
-    if (!Charge(static_cast<std::size_t>(std::count(text.begin(), text.end(), ':')))) {
+    if (!Charge(std::count(text.begin(), text.end(), ':'))) {
       return Error{fmt::format("takes the curves of this workload over {} points; use a table of profiles",
                                kMaxCurvePoints)};
     }
@@ -211,7 +208,7 @@ Result<const Profile*> CurveMaker::Find(std::string_view text) {
     known += fmt::format(", {}", name);
   }
   return Error{fmt::format(
-      "is no curve; write linear, power:0.8, 1:1;2:1.9;4:3.5 or the name of a profile{}{}",
+      "is not a curve; write linear, power:0.8, 1:1;2:1.9;4:3.5 or the name of a profile{}{}",
       known.empty() ? " (no table of profiles was given)" : known, shown > kNamesShown ? ", …" : "")};
 }
 
@@ -225,7 +222,7 @@ Result<CurveMaker::Made> CurveMaker::Make(std::string_view text, int min, int nu
   if (!sizes.empty()) key += fmt::format("|{}", fmt::join(sizes, ";"));
   auto made = curves_.find(key);
   if (made == curves_.end()) {
-    const bool linear = text == "linear" && sizes.empty();  // takes no space
+    const bool linear = text == "linear" && sizes.empty();  // needs no space
     const std::size_t count = sizes.empty() ? static_cast<std::size_t>(max - min + 1) : sizes.size();
     if (!Charge(linear ? 1 : count)) {
       return Error{

@@ -1,5 +1,5 @@
-// Profile: the true speed-up of a kind of job, by workers and (where measured) by the nodes they span; and
-// the ways to write one down.
+// Profile: the true speed-up of a kind of job, by workers and (if measured) by the nodes that they span;
+// and the ways to write one down.
 //
 // A curve is written as
 //   linear                       n workers are n times as fast as one
@@ -31,13 +31,13 @@ class Profile {
   static Profile Linear() { return Power(1); }
   // speedup(n) = n^exponent.
   static Profile Power(double exponent);
-  // Measured points in any order; nodes 0 means packed on as few nodes as possible. A size listed only with
-  // nodes counts as packed on the fewest of them. The message of an error names the point, not the place it
-  // came from.
+  // Takes measured points in any order; nodes 0 means packed on as few nodes as possible. A size listed
+  // only with nodes counts as packed on the fewest of them. The message of an error names the point, not
+  // where it came from.
   static Result<Profile> Measured(std::vector<SpanSpeedup> points);
 
   double SpeedupAt(int workers) const;
-  // Largest measured size; 0 where the profile is a formula.
+  // The largest measured size; 0 if the profile is a formula.
   int largest() const { return packed_.empty() ? 0 : packed_.back().first; }
   const std::shared_ptr<const SpanTable>& spans() const { return spans_; }
   CurvePtr CurveOver(const std::vector<int>& sizes) const;
@@ -46,18 +46,17 @@ class Profile {
   Profile() = default;
 
   double exponent_ = 1;
-  std::vector<std::pair<int, double>> packed_;  // ascending sizes; empty: the power law
+  std::vector<std::pair<int, double>> packed_;  // ascending sizes; empty for the power law
   std::shared_ptr<const SpanTable> spans_;
 };
 
 using ProfileTable = std::map<std::string, Profile, std::less<>>;
 
-// CSV with columns profile, workers, speedup and optionally nodes (empty or 0: packed).
+// Reads CSV with the columns profile, workers, speedup and optionally nodes (empty or 0 means packed).
 Result<ProfileTable> ReadProfiles(const std::string& path);
 Result<ProfileTable> ParseProfiles(std::string name, std::string_view text);
 
-// Makes the curves of jobs, each distinct one once, within a budget of memory: a short file can ask for a
-// lot.
+// Makes the curves of jobs, each distinct one once, within a budget of memory: a short file can ask for much.
 class CurveMaker {
  public:
   struct Made {
@@ -65,11 +64,11 @@ class CurveMaker {
     std::shared_ptr<const SpanTable> spans;
     double speedup_at_num = 1;
   };
-  // `profiles` outlives the maker.
+  // `profiles` must outlive the maker.
   explicit CurveMaker(const ProfileTable& profiles) : profiles_(profiles) {}
 
-  // The curve that `text` writes down, over the given ascending sizes, or every integer from min to max where
-  // `sizes` is empty. Errors say what is wrong with the text and not where it stands.
+  // Makes the curve that `text` describes, over the given ascending sizes, or over every integer from min
+  // to max if `sizes` is empty. Errors say what is wrong with the text, not where it stands.
   Result<Made> Make(std::string_view text, int min, int num, int max, const std::vector<int>& sizes);
 
  private:
@@ -82,7 +81,7 @@ class CurveMaker {
   std::size_t points_ = 0;
 };
 
-// A curve in the notation above, exact for the sizes it allows.
+// Writes a curve in the notation above, exact for the sizes that it allows.
 std::string CurveText(const Curve& curve, const SpanTable* spans);
 
 }  // namespace voda::sim

@@ -6,7 +6,7 @@
 #include "base/check.h"
 #include "sim/assets.h"
 #include "sim/report_data.h"
-#include "sim/report_json.h"
+#include "sim/report_text.h"
 
 namespace voda::sim {
 namespace {
@@ -40,7 +40,7 @@ std::string EscapeHtml(std::string_view text) {
   return out;
 }
 
-// One scope for all scripts, in the order in which they need each other.
+// Puts all scripts into one scope, in the order in which they need each other.
 std::string Script() {
   std::string script;
   for (const std::string_view part : {kEmbedUtilJs, kEmbedOverviewJs, kEmbedTimelinePanelJs, kEmbedTimelineJs,

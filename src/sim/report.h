@@ -13,12 +13,12 @@ namespace voda::sim {
 
 struct ReportInput {
   std::string title;
-  std::string description;  // cluster, workload, seed, placement, command; a line or a few
+  std::string description;  // cluster, workload, seed, placement, command; one or a few lines
   std::vector<RunResult> runs;
-  std::optional<LowerBound> bound = std::nullopt;  // drawn, and runs that completed its jobs compared with it
+  std::optional<LowerBound> bound = std::nullopt;  // compared with runs that completed its jobs
 };
 
-// Same input, same bytes. Names are untrusted: no text of the input can end up as markup or script.
+// The same input gives the same bytes. Names are untrusted: no text of the input can become markup or script.
 std::string RenderReport(const ReportInput& input);
 
 }  // namespace voda::sim

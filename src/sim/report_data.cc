@@ -5,24 +5,35 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <span>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
-#include "sim/report_json.h"
+#include "document/json_writer.h"
+#include "sim/report_text.h"
 #include "sim/report_thin.h"
 
 namespace voda::sim {
 namespace {
 
-// What is the same of a job in every run, written once for all of them.
+// The part of a job that is the same in every run, written once.
 struct JobTable {
   std::vector<const JobResult*> jobs;
   std::vector<size_t> category_of;
   std::vector<std::string> categories;
   std::vector<std::vector<size_t>> rows;  // per run, its jobs as indices into `jobs`
 };
+
+// With so many decimals, which keeps the file short.
+double Rounded(double value, int decimals) {
+  const double scale = std::pow(10.0, decimals);
+  const double scaled = value * scale;
+  // Beyond 2^53 a double has no decimals to round away.
+  const double rounded = std::abs(scaled) < 9e15 ? std::round(scaled) / scale : value;
+  return rounded == 0 ? 0.0 : rounded;  // and not -0
+}
 
 class DataWriter {
  public:
@@ -36,30 +47,26 @@ class DataWriter {
   }
 
   std::string Write() {
-    out_ += "{\"runs\":";
-    AppendJsonArray(out_, input_.runs, [&](const RunResult& run) { WriteRun(run); });
-    out_ += ",\"categories\":";
-    AppendJsonArray(out_, table_.categories, [&](const std::string& name) { WriteName(name); });
-    out_ += ",\"jobs\":{\"name\":";
-    AppendJsonArray(out_, table_.jobs, [&](const JobResult* job) { WriteName(job->name); });
-    out_ += ",\"category\":";
-    AppendJsonArray(out_, table_.category_of, [&](size_t index) { WriteInteger(index); });
-    out_ += ",\"submit\":";
-    AppendJsonArray(out_, table_.jobs, [&](const JobResult* job) { WriteTime(job->submit_time); });
-    out_ += ",\"gpus_per_worker\":";
-    AppendJsonArray(out_, table_.jobs, [&](const JobResult* job) { WriteInteger(job->gpus_per_worker); });
-    out_ += "},\"notes\":";
-    AppendJsonArray(out_, notes_, [&](const std::string& note) { AppendJsonString(out_, note); });
+    out_.Object();
+    List("runs", input_.runs, [&](const RunResult& run) { WriteRun(run); });
+    List("categories", table_.categories, [&](const std::string& name) { WriteName(name); });
+    out_.Key("jobs").Object();
+    List("name", table_.jobs, [&](const JobResult* job) { WriteName(job->name); });
+    List("category", table_.category_of, [&](size_t index) { out_.Value(index); });
+    List("submit", table_.jobs, [&](const JobResult* job) { WriteTime(job->submit_time); });
+    List("gpus_per_worker", table_.jobs, [&](const JobResult* job) { out_.Value(job->gpus_per_worker); });
+    out_.End();
+    out_.Texts("notes", notes_);
     if (input_.bound) WriteBound(*input_.bound);
-    out_ += '}';
-    return std::move(out_);
+    out_.End();
+    return SafeInHtml(out_.text());
   }
 
  private:
   size_t RowsOf(const RunResult& run) const { return std::min(run.jobs.size(), jobs_max_); }
 
-  // Times are written from the first submission on; a tenth of a second is enough for the plots of a long
-  // run.
+  // Times are written relative to the first submission; a tenth of a second is enough for the plots of a
+  // long run.
   void FindTimes() {
     double first = std::numeric_limits<double>::infinity();
     double span = 0;
@@ -76,8 +83,7 @@ class DataWriter {
     std::unordered_map<std::string, size_t> category_index;
     for (const RunResult& run : input_.runs) {
       auto& rows = table_.rows.emplace_back();
-      for (size_t i = 0; i < RowsOf(run); ++i) {
-        const JobResult& job = run.jobs[i];
+      for (const JobResult& job : std::span(run.jobs).first(RowsOf(run))) {
         const auto key =
             fmt::format("{}\n{}\n{}\n{}", job.name, job.category, job.submit_time, job.gpus_per_worker);
         const auto [found, added] = job_index.try_emplace(key, table_.jobs.size());
@@ -92,8 +98,21 @@ class DataWriter {
     }
   }
 
+  // An array of what `write` writes of each item.
+  template <class Range, class Write>
+  void List(const Range& range, const Write& write) {
+    out_.Array();
+    for (const auto& item : range) write(item);
+    out_.EndArray();
+  }
+  template <class Range, class Write>
+  void List(std::string_view key, const Range& range, const Write& write) {
+    out_.Key(key);
+    List(range, write);
+  }
+
   void WriteRun(const RunResult& run) {
-    out_ += "{\"algorithm\":";
+    out_.Object().Key("algorithm");
     WriteName(run.algorithm);
     const std::pair<std::string_view, double> figures[] = {
         {"jobs", double(run.jobs.size())},
@@ -112,19 +131,12 @@ class DataWriter {
         {"decision_ms_p50", run.decision_ms_p50},
         {"decision_ms_p99", run.decision_ms_p99},
     };
-    for (const auto& [name, value] : figures) {
-      fmt::format_to(std::back_inserter(out_), ",\"{}\":", name);
-      AppendJsonNumber(out_, value, 6);
-    }
+    for (const auto& [name, value] : figures) out_.Field(name, Rounded(value, 6));
     WriteRows(run);
     WriteUsage(run);
-    out_ += ",\"cdf\":";
-    AppendJsonArray(out_, JctDistribution(run.jobs, limits_.cdf_points_per_run), [&](const CdfPoint& point) {
-      AppendJsonNumber(out_, point.x, 3);
-      out_ += ',';
-      AppendJsonNumber(out_, point.share, 6);
-    });
-    out_ += '}';
+    List("cdf", JctDistribution(run.jobs, limits_.cdf_points_per_run),
+         [&](const CdfPoint& point) { out_.Value(Rounded(point.x, 3)).Value(Rounded(point.share, 6)); });
+    out_.End();
   }
 
   void WriteRows(const RunResult& run) {
@@ -135,23 +147,19 @@ class DataWriter {
                        "distribution count all of them",
                        jobs.size(), run.jobs.size()));
     }
-    const auto column = [&](std::string_view name, auto append) {
-      fmt::format_to(std::back_inserter(out_), ",\"{}\":", name);
-      AppendJsonArray(out_, jobs, append);
-    };
-    out_ += ",\"rows\":{\"job\":";
+    out_.Key("rows").Object();
     const auto index = static_cast<size_t>(&run - input_.runs.data());
-    AppendJsonArray(out_, table_.rows[index], [&](size_t job) { WriteInteger(job); });
-    column("start", [&](const JobResult& job) { WriteTime(job.first_start); });
-    column("end", [&](const JobResult& job) { WriteTime(job.end); });
-    column("wait",
-           [&](const JobResult& job) { AppendJsonNumber(out_, job.waiting_seconds, time_decimals_); });
-    column("gpu_s", [&](const JobResult& job) { AppendJsonNumber(out_, job.gpu_seconds, 0); });
-    column("rescales", [&](const JobResult& job) { WriteInteger(job.rescales); });
-    column("preemptions", [&](const JobResult& job) { WriteInteger(job.preemptions); });
-    column("migrated", [&](const JobResult& job) { WriteInteger(job.migrated_workers); });
+    List("job", table_.rows[index], [&](size_t job) { out_.Value(job); });
+    List("start", jobs, [&](const JobResult& job) { WriteTime(job.first_start); });
+    List("end", jobs, [&](const JobResult& job) { WriteTime(job.end); });
+    List("wait", jobs,
+         [&](const JobResult& job) { out_.Value(Rounded(job.waiting_seconds, time_decimals_)); });
+    List("gpu_s", jobs, [&](const JobResult& job) { out_.Value(Rounded(job.gpu_seconds, 0)); });
+    List("rescales", jobs, [&](const JobResult& job) { out_.Value(job.rescales); });
+    List("preemptions", jobs, [&](const JobResult& job) { out_.Value(job.preemptions); });
+    List("migrated", jobs, [&](const JobResult& job) { out_.Value(job.migrated_workers); });
     WriteSegments(run, jobs);
-    out_ += '}';
+    out_.End();
   }
 
   void WriteSegments(const RunResult& run, std::span<const JobResult> jobs) {
@@ -163,12 +171,11 @@ class DataWriter {
     }
     const size_t cap = CapPerJob(sizes, segments_max_);
     size_t thinned = 0;
-    out_ += ",\"segments\":";
-    AppendJsonArray(out_, histories, [&](const std::vector<Segment>& history) {
+    List("segments", histories, [&](const std::vector<Segment>& history) {
       thinned += history.size() > cap ? 1 : 0;
-      AppendJsonArray(out_, KeepLongest(history, cap), [&](const Segment& segment) {
+      List(KeepLongest(history, cap), [&](const Segment& segment) {
         WriteTime(segment.from);
-        fmt::format_to(std::back_inserter(out_), ",{},{}", segment.workers, segment.nodes);
+        out_.Value(segment.workers).Value(segment.nodes);
       });
     });
     if (thinned > 0) {
@@ -184,44 +191,30 @@ class DataWriter {
       Note(run, fmt::format("utilisation is drawn as means over {} equal intervals ({} changes)",
                             limits_.usage_points_per_run, run.usage.size()));
     }
-    out_ += ",\"usage\":";
-    AppendJsonArray(out_, usage, [&](const MeanUsage& point) {
+    List("usage", usage, [&](const MeanUsage& point) {
       WriteTime(point.from);
-      out_ += ',';
-      AppendJsonNumber(out_, point.capacity, 2);
-      out_ += ',';
-      AppendJsonNumber(out_, point.used, 2);
+      out_.Value(Rounded(point.capacity, 2)).Value(Rounded(point.used, 2));
     });
   }
 
   void WriteBound(const LowerBound& bound) {
-    out_ += ",\"bound\":{\"avg_jct_s\":";
-    AppendJsonNumber(out_, bound.avg_jct_s, 6);
-    out_ += ",\"makespan_s\":";
-    AppendJsonNumber(out_, bound.makespan_s, 6);
-    out_ += ",\"jobs\":";
-    WriteInteger(bound.jobs);
-    out_ += '}';
+    out_.Key("bound").Object();
+    out_.Field("avg_jct_s", Rounded(bound.avg_jct_s, 6)).Field("makespan_s", Rounded(bound.makespan_s, 6));
+    out_.Field("jobs", bound.jobs).End();
   }
 
   void Note(const RunResult& run, const std::string& text) {
     notes_.push_back(fmt::format("{}: {}.", Shorten(ValidUtf8(run.algorithm), limits_.name_bytes), text));
   }
 
-  void WriteName(const std::string& name) {
-    AppendJsonString(out_, Shorten(ValidUtf8(name), limits_.name_bytes));
-  }
-  void WriteTime(double time) { AppendJsonNumber(out_, time - origin_, time_decimals_); }
+  void WriteName(const std::string& name) { out_.Value(Shorten(ValidUtf8(name), limits_.name_bytes)); }
+  void WriteTime(double time) { out_.Value(Rounded(time - origin_, time_decimals_)); }
   void WriteTime(const std::optional<double>& time) {
     if (time) {
       WriteTime(*time);
     } else {
-      out_ += "null";
+      out_.Null();
     }
-  }
-  template <class Integer>
-  void WriteInteger(Integer value) {
-    fmt::format_to(std::back_inserter(out_), "{}", value);
   }
 
   const ReportInput& input_;
@@ -232,7 +225,7 @@ class DataWriter {
   int time_decimals_ = 3;
   JobTable table_;
   std::vector<std::string> notes_;
-  std::string out_;
+  JsonWriter out_;
 };
 
 }  // namespace

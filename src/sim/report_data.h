@@ -1,5 +1,5 @@
-// What the report's page draws, as JSON. Large runs are thinned to limits that keep the file small enough to
-// mail and quick to open; whatever was left out is listed in "notes", which the page shows.
+// What the report's page draws, as JSON. Large runs are thinned to limits that keep the file small enough
+// to mail and quick to open; "notes", which the page shows, lists what was left out.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace voda::sim {
 
-// Limits of one report, over all its runs together unless said otherwise.
+// Limits of one report, over all its runs together unless noted.
 struct ReportLimits {
   size_t job_rows = 100'000;
   size_t segments = 240'000;

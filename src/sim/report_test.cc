@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "sim/report_data.h"
-#include "sim/report_json.h"
+#include "sim/report_text.h"
 #include "sim/report_thin.h"
 
 namespace voda::sim {

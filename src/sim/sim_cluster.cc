@@ -21,32 +21,32 @@ SimCluster::SimCluster(const Workload& workload, ChangeCosts costs, bool keep_hi
     : costs_(costs), keep_history_(keep_history) {
   runtimes_.resize(workload.jobs.size());
   results_.resize(workload.jobs.size());
-  for (std::size_t i = 0; i < workload.jobs.size(); ++i) {
+  for (const JobNumber i : workload.jobs.indices()) {
     const WorkloadJob& job = workload.jobs[i];
     runtimes_[i].job = &job;
     results_[i].name = job.name;
     results_[i].category = job.category;
     results_[i].submit_time = job.submit_time;
     results_[i].gpus_per_worker = job.gpus_per_worker;
-    index_.emplace(job.name, static_cast<int>(i));
+    job_numbers_.emplace(job.name, i);
   }
 }
 
-int SimCluster::IndexOf(const std::string& name) const {
-  return index_.at(name);
+JobNumber SimCluster::NumberOfJob(const std::string& name) const {
+  return job_numbers_.at(name);
 }
 
-NodeIndex SimCluster::NumberOf(const std::string& node) {
+NodeIndex SimCluster::NumberOfNode(const std::string& node) {
   if (node.empty()) return kNoNode;
-  const auto [at, added] = numbers_.try_emplace(node, static_cast<NodeIndex>(nodes_.size()));
+  const auto [at, added] = node_numbers_.try_emplace(node, nodes_.end_index());
   if (added) nodes_.push_back(node);
   return at->second;
 }
 
-void SimCluster::Execute(const Action& action, const std::vector<Node>& nodes) {
-  Action& collected = collected_.emplace_back(action, IndexOf(action.job)).first;
+void SimCluster::Execute(const Action& action, const PerNode<Node>& nodes) {
+  Action& collected = collected_.emplace_back(action, NumberOfJob(action.job)).first;
   for (NodeIndex& at : collected.workers) {
-    if (at != kNoNode) at = NumberOf(nodes[static_cast<std::size_t>(at)].name);
+    if (at != kNoNode) at = NumberOfNode(nodes[at].name);
   }
 }
 
@@ -55,7 +55,7 @@ std::vector<ActionId> SimCluster::Apply(double now) {
   for (auto& [action, job] : std::exchange(collected_, {})) {
     done.push_back(action.id);
     const WorkloadJob& truth = *at(job).job;
-    JobResult& result = results_[static_cast<std::size_t>(job)];
+    JobResult& result = results_[job];
     double stall = action.moved > 0 ? truth.migration_cost.value_or(costs_.migration) : 0;
     StallKind cause = StallKind::kMigration;
     const auto raise = [&](StallKind kind, double seconds) {
@@ -85,14 +85,13 @@ std::vector<ActionId> SimCluster::Apply(double now) {
   return done;
 }
 
-void SimCluster::Submitted(int job) {
-  if (keep_history_)
-    results_[static_cast<std::size_t>(job)].history.push_back({at(job).job->submit_time, 0, 0});
+void SimCluster::Submitted(JobNumber job) {
+  if (keep_history_) results_[job].history.push_back({at(job).job->submit_time, 0, 0});
 }
 
-void SimCluster::Seat(int job, const std::vector<std::string>& nodes, double now) {
+void SimCluster::Seat(JobNumber job, const std::vector<std::string>& nodes, double now) {
   std::vector<NodeIndex> workers;
-  for (const std::string& node : nodes) workers.push_back(NumberOf(node));
+  for (const std::string& node : nodes) workers.push_back(NumberOfNode(node));
   Change(job, std::move(workers), 0, now);
 }
 
@@ -101,23 +100,23 @@ double SimCluster::DoneAt(const Runtime& runtime, double now) const {
   return now > from ? runtime.done + (now - from) * runtime.rate : runtime.done;
 }
 
-void SimCluster::Settle(Runtime& runtime, double now) {
+void SimCluster::AccrueProgress(Runtime& runtime, double now) {
   runtime.done = std::min(DoneAt(runtime, now), runtime.job->work_seconds);
   runtime.updated_at = now;
 }
 
-void SimCluster::Change(int job, std::vector<NodeIndex> workers, double stall, double now) {
+void SimCluster::Change(JobNumber job, std::vector<NodeIndex> workers, double stall, double now) {
   Runtime& runtime = at(job);
   const int width = runtime.job->gpus_per_worker;
   const int before = static_cast<int>(runtime.workers.size());
   const int after = static_cast<int>(workers.size());
-  Settle(runtime, now);
-  JobResult& result = results_[static_cast<std::size_t>(job)];
+  AccrueProgress(runtime, now);
+  JobResult& result = results_[job];
   result.gpu_seconds += before * width * (now - runtime.held_since);
   if (before == 0) {
     if (!result.first_start) result.first_start = now;
   } else {
-    result.waiting_seconds -= now - runtime.held_since;  // completed by Complete(): waiting = JCT - time held
+    result.waiting_seconds -= now - runtime.held_since;  // Complete() adds the JCT
   }
   runtime.held_since = now;
   gpus_used_ += (after - before) * width;
@@ -125,15 +124,15 @@ void SimCluster::Change(int job, std::vector<NodeIndex> workers, double stall, d
     runtime.running_at = static_cast<int>(running_.size());
     running_.push_back(job);
   } else if (before > 0 && after == 0) {
-    const int last = running_.back();
-    running_[static_cast<std::size_t>(runtime.running_at)] = last;
+    const JobNumber last = running_.back();
+    running_[runtime.running_at] = last;
     at(last).running_at = runtime.running_at;
     running_.pop_back();
     runtime.running_at = -1;
   }
   runtime.workers = std::move(workers);
 
-  // One stall per change: two actions at one instant are one change, and a later one restarts it.
+  // Two actions at one instant are one change with one stall; a later change restarts it.
   const double until = now + stall;
   runtime.stalled_until = runtime.changed_at == now ? std::max(runtime.stalled_until, until) : until;
   runtime.changed_at = now;
@@ -143,11 +142,12 @@ void SimCluster::Change(int job, std::vector<NodeIndex> workers, double stall, d
   const double epoch = runtime.job->work_seconds / runtime.job->epochs;
   runtime.clean_from = static_cast<int>(std::ceil(runtime.done / epoch - 1e-9));
   runtime.reported = runtime.clean_from;
+  runtime.part_from = runtime.done / epoch;
   Schedule(job);
   Record(job, now);
 }
 
-void SimCluster::Schedule(int job) {
+void SimCluster::Schedule(JobNumber job) {
   Runtime& runtime = at(job);
   ++runtime.version;
   if (runtime.rate <= 0) return;
@@ -155,9 +155,9 @@ void SimCluster::Schedule(int job) {
   due_.push({from + (runtime.job->work_seconds - runtime.done) / runtime.rate, job, runtime.version});
 }
 
-void SimCluster::Record(int job, double now) {
+void SimCluster::Record(JobNumber job, double now) {
   if (!keep_history_) return;
-  auto& history = results_[static_cast<std::size_t>(job)].history;
+  auto& history = results_[job].history;
   const Segment segment{now, static_cast<int>(at(job).workers.size()), NodesSpanned(at(job).workers)};
   if (!history.empty() && history.back().from == now) {
     history.back() = segment;
@@ -167,26 +167,26 @@ void SimCluster::Record(int job, double now) {
 }
 
 void SimCluster::NodeLost(const std::string& name, double now) {
-  const NodeIndex node = NumberOf(name);
-  for (const int job : running_) {
+  const NodeIndex node = NumberOfNode(name);
+  for (const JobNumber job : running_) {
     Runtime& runtime = at(job);
     if (std::find(runtime.workers.begin(), runtime.workers.end(), node) == runtime.workers.end()) continue;
-    Settle(runtime, now);
+    AccrueProgress(runtime, now);
     runtime.rate = 0;
     Schedule(job);
   }
 }
 
-std::vector<std::pair<int, std::vector<std::string>>> SimCluster::NodeBack(const std::string& name) {
-  const NodeIndex node = NumberOf(name);
-  std::vector<std::pair<int, std::vector<std::string>>> jobs;
-  for (const int job : running_) {
+std::vector<std::pair<JobNumber, std::vector<std::string>>> SimCluster::NodeBack(const std::string& name) {
+  const NodeIndex node = NumberOfNode(name);
+  std::vector<std::pair<JobNumber, std::vector<std::string>>> jobs;
+  for (const JobNumber job : running_) {
     Runtime& runtime = at(job);
     if (std::find(runtime.workers.begin(), runtime.workers.end(), node) == runtime.workers.end()) continue;
     std::replace(runtime.workers.begin(), runtime.workers.end(), node, kNoNode);
     std::vector<std::string> held;
     for (const NodeIndex at : runtime.workers) {
-      held.push_back(at == kNoNode ? std::string() : nodes_[static_cast<std::size_t>(at)]);
+      held.push_back(at == kNoNode ? std::string() : nodes_[at]);
     }
     jobs.emplace_back(job, std::move(held));
   }
@@ -199,15 +199,15 @@ double SimCluster::NextCompletion() {
   return due_.empty() ? std::numeric_limits<double>::infinity() : due_.top().time;
 }
 
-std::vector<int> SimCluster::Complete(double now) {
-  std::vector<int> completed;
+std::vector<JobNumber> SimCluster::Complete(double now) {
+  std::vector<JobNumber> completed;
   while (NextCompletion() <= now) {
-    const int job = due_.top().job;
+    const JobNumber job = due_.top().job;
     due_.pop();
     at(job).done = at(job).job->work_seconds;
     at(job).updated_at = now;
     Change(job, {}, 0, now);
-    JobResult& result = results_[static_cast<std::size_t>(job)];
+    JobResult& result = results_[job];
     result.end = now;
     result.waiting_seconds += now - result.submit_time;
     completed.push_back(job);
@@ -216,7 +216,7 @@ std::vector<int> SimCluster::Complete(double now) {
   return completed;
 }
 
-double SimCluster::RemainingWork(int job, double now) const {
+double SimCluster::RemainingWork(JobNumber job, double now) const {
   return std::max(0.0, at(job).job->work_seconds - DoneAt(at(job), now));
 }
 
@@ -224,21 +224,37 @@ std::vector<SimCluster::ObservedStall> SimCluster::TakeStalls(double now) {
   std::vector<ObservedStall> over;
   std::erase_if(stalls_, [&](const ObservedStall& stall) {
     if (stall.until > now) return false;
-    // Cut short by another change, it says nothing of its length.
+    // A stall that another change cut short says nothing about its length.
     const bool whole = !at(stall.job).workers.empty() && at(stall.job).stalled_until == stall.until;
-    if (whole || results_[static_cast<std::size_t>(stall.job)].end) over.push_back(stall);
+    if (whole || results_[stall.job].end) over.push_back(stall);
     return true;
   });
   return over;
 }
 
-int SimCluster::EpochsDone(int job, double now) const {
+int SimCluster::EpochsDone(JobNumber job, double now) const {
   const Runtime& runtime = at(job);
   const double epoch = runtime.job->work_seconds / runtime.job->epochs;
   return std::min(static_cast<int>(DoneAt(runtime, now) / epoch + 1e-9), runtime.job->epochs);
 }
 
-SimCluster::Epochs SimCluster::TakeEpochs(int job, double now) {
+double SimCluster::Progress(JobNumber job, double now) const {
+  const Runtime& runtime = at(job);
+  return std::min(1.0, DoneAt(runtime, now) / runtime.job->work_seconds) * runtime.job->epochs;
+}
+
+SimCluster::Epochs SimCluster::TakePart(JobNumber job, double now, double least) {
+  Runtime& runtime = at(job);
+  const double progress = Progress(job, now);
+  if (runtime.rate <= 0 || progress < runtime.part_from + least) return {};
+  runtime.part_from = progress;
+  return {.workers = static_cast<int>(runtime.workers.size()),
+          .nodes = NodesSpanned(runtime.workers),
+          .count = 1,
+          .seconds = runtime.job->work_seconds / runtime.job->epochs / runtime.rate};
+}
+
+SimCluster::Epochs SimCluster::TakeEpochs(JobNumber job, double now) {
   Runtime& runtime = at(job);
   const int done = EpochsDone(job, now);
   Epochs epochs;

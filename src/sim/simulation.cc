@@ -9,6 +9,7 @@
 #include "base/check.h"
 #include "base/random.h"
 #include "estimate/collector.h"
+#include "model/guess.h"
 #include "sim/statistics.h"
 
 namespace voda::sim {
@@ -17,19 +18,27 @@ std::optional<EstimateMode> ParseEstimateMode(std::string_view name) {
   if (name == "oracle") return EstimateMode::kOracle;
   if (name == "linear") return EstimateMode::kLinear;
   if (name == "learned") return EstimateMode::kLearned;
+  if (name == "none") return EstimateMode::kNone;
   return std::nullopt;
 }
 
 namespace {
 
-// Feeds the scheduler what the estimate mode lets it know of the jobs.
+// A share of what jobs are, from 0 to 1, that depends on a job's name and the seed alone.
+double ShareOf(const std::string& name, std::uint64_t seed) {
+  std::uint64_t hash = 0xcbf29ce484222325 ^ seed;  // FNV-1a
+  for (const char letter : name) hash = (hash ^ static_cast<unsigned char>(letter)) * 0x100000001b3;
+  return Random(hash).Uniform();
+}
+
+// Tells the scheduler what the estimate mode lets it know about the jobs.
 class Estimates {
  public:
   Estimates(const Workload& workload, SimCluster& cluster, const SimulationConfig& config)
-      : workload_(workload), cluster_(cluster), config_(config), epochs_known_(workload.jobs.size(), 0) {}
+      : workload_(workload), cluster_(cluster), config_(config), known_epochs_(workload.jobs.size(), 0) {}
 
-  // What is known of a job when it is submitted.
-  void Describe(int index, Job& job) {
+  // Fills in what is known of a job when it is submitted.
+  void Describe(JobNumber index, Job& job) {
     const WorkloadJob& truth = truth_of(index);
     job.remaining_seconds = Remaining(index, truth.submit_time);
     job.total_seconds = job.remaining_seconds;
@@ -38,55 +47,57 @@ class Estimates {
       job.spans = truth.spans;
       return;
     }
-    const Knowledge& known = KnowledgeOf(truth);
+    const Knowledge& known = KnowledgeOf(index);
     job.curve = known.curve;
     job.measured = known.measured;
     job.spans = known.spans;
     job.start_cost = known.stalls.start;
     job.rescale_cost = known.stalls.rescale;
     job.migration_cost = known.stalls.migration;
+    if (!Reports(index)) {
+      job.guessed = true;
+      job.finished = collector_.FinishedOf(truth.category);
+      GuessAnew(job);
+    }
     by_category_[truth.category].push_back(index);
   }
 
-  // What has become known since, just before a round.
+  void Ended(JobNumber index, const EndedJob& ended) {
+    if (config_.estimates != EstimateMode::kLearned && config_.estimates != EstimateMode::kNone) return;
+    const WorkloadJob& truth = truth_of(index);
+    const double work =
+        ended.guessed ? ended.work_done : truth.epochs * collector_.EpochSeconds(truth.category, truth.name);
+    if (collector_.Finished(truth.category, work)) changed_.push_back(truth.category);
+  }
+
+  // Returns what has become known since the last round.
   MetricsUpdated News(double now) {
     MetricsUpdated news;
-    std::vector<int> running = cluster_.running();
+    std::vector<JobNumber> running = cluster_.running();
     std::sort(running.begin(), running.end());
-    std::vector<std::string> changed;  // categories
-    for (const int job : running) {
-      const auto epochs = cluster_.TakeEpochs(job, now);
-      const int done = cluster_.EpochsDone(job, now);
-      if (config_.estimates == EstimateMode::kOracle ||
-          done != epochs_known_[static_cast<std::size_t>(job)]) {
-        epochs_known_[static_cast<std::size_t>(job)] = done;
+    for (const JobNumber job : running) {
+      if (!Reports(job)) continue;
+      const double done = EpochsDone(job, now);
+      if (config_.estimates == EstimateMode::kOracle || done != known_epochs_[job]) {
+        known_epochs_[job] = done;
         Tell(news, job, now, /*all=*/false);
       }
-      if (config_.estimates != EstimateMode::kLearned) continue;
-      const std::string& category = truth_of(job).category;
-      for (int i = 0; i < std::min(epochs.count, 3); ++i) {  // in the simulation they are all alike
-        if (collector_.Epoch(category, epochs.workers, epochs.nodes, epochs.seconds))
-          changed.push_back(category);
-      }
+      if (config_.estimates == EstimateMode::kLearned) LearnFrom(job, now);
     }
-    if (config_.estimates != EstimateMode::kLearned) return news;
-    for (const SimCluster::ObservedStall& stall : cluster_.TakeStalls(now)) {
-      const std::string& category = truth_of(stall.job).category;
-      if (collector_.Stall(category, stall.kind, stall.seconds)) changed.push_back(category);
-    }
-    std::sort(changed.begin(), changed.end());
-    changed.erase(std::unique(changed.begin(), changed.end()), changed.end());
-    for (const std::string& category : changed) {
+    LearnStalls(now);
+    std::sort(changed_.begin(), changed_.end());
+    changed_.erase(std::unique(changed_.begin(), changed_.end()), changed_.end());
+    for (const std::string& category : std::exchange(changed_, {})) {
       known_.erase(category);
       auto& members = by_category_[category];
-      std::erase_if(members, [&](int job) { return cluster_.result(job).end.has_value(); });
-      for (const int job : members) Tell(news, job, now, /*all=*/true);
+      std::erase_if(members, [&](JobNumber job) { return cluster_.result(job).end.has_value(); });
+      for (const JobNumber job : members) Tell(news, job, now, /*all=*/true);
     }
     return news;
   }
 
  private:
-  // All that the collector says of the jobs of a category with the same allowed sizes.
+  // Everything the collector says about jobs of one category with the same allowed sizes.
   struct Knowledge {
     CurvePtr curve;
     std::shared_ptr<const std::vector<int>> measured;
@@ -94,14 +105,50 @@ class Estimates {
     Stalls stalls;
   };
 
-  const WorkloadJob& truth_of(int job) const { return workload_.jobs[static_cast<std::size_t>(job)]; }
+  const WorkloadJob& truth_of(JobNumber job) const { return workload_.jobs[job]; }
 
-  void Tell(MetricsUpdated& news, int job, double now, bool all) {
+  bool Reports(JobNumber job) const {
+    if (config_.estimates == EstimateMode::kNone) return false;
+    if (config_.estimates != EstimateMode::kLearned || config_.reporting >= 1) return true;
+    constexpr std::uint64_t kOtherThanErrors = 0x5e1f;
+    return ShareOf(truth_of(job).name, config_.error_seed ^ kOtherThanErrors) < config_.reporting;
+  }
+
+  double EpochsDone(JobNumber job, double now) const {
+    return config_.report_steps ? cluster_.Progress(job, now) : cluster_.EpochsDone(job, now);
+  }
+
+  void LearnFrom(JobNumber job, double now) {
+    constexpr double kLeastPart = 0.01;
+    const auto epochs =
+        config_.report_steps ? cluster_.TakePart(job, now, kLeastPart) : cluster_.TakeEpochs(job, now);
+    const std::string& category = truth_of(job).category;
+    for (int i = 0; i < std::min(epochs.count, 3); ++i) {  // all epochs of a simulated job are alike
+      if (collector_.Epoch(category, truth_of(job).name, epochs.workers, epochs.nodes, epochs.seconds))
+        changed_.push_back(category);
+    }
+  }
+
+  void LearnStalls(double now) {
+    if (config_.estimates != EstimateMode::kLearned) return;
+    for (const SimCluster::ObservedStall& stall : cluster_.TakeStalls(now)) {
+      const std::string& category = truth_of(stall.job).category;
+      if (Reports(stall.job) && collector_.Stall(category, stall.kind, stall.seconds))
+        changed_.push_back(category);
+    }
+  }
+
+  void Tell(MetricsUpdated& news, JobNumber job, double now, bool all) {
     MetricsUpdated::Entry entry;
     entry.job = truth_of(job).name;
-    entry.remaining_seconds = Remaining(job, now);
+    if (Reports(job)) {
+      entry.remaining_seconds = Remaining(job, now);
+      entry.total_seconds = Total(job);
+    } else {
+      entry.finished = collector_.FinishedOf(truth_of(job).category);
+    }
     if (all) {
-      const Knowledge& known = KnowledgeOf(truth_of(job));
+      const Knowledge& known = KnowledgeOf(job);
       entry.curve = known.curve;
       entry.measured = known.measured;
       entry.spans = known.spans;
@@ -110,25 +157,34 @@ class Estimates {
     news.entries.push_back(std::move(entry));
   }
 
-  // With an error, times come from the user, who is wrong by a fixed factor; else by the estimate mode.
-  double Remaining(int job, double now) const {
+  bool FromUsers() const { return config_.estimate_error > 1; }
+
+  // With an estimate error, times come from the user, who is wrong by a fixed factor; else from the
+  // estimate mode.
+  double Remaining(JobNumber job, double now) const {
     const WorkloadJob& truth = truth_of(job);
-    if (config_.estimate_error > 1) return cluster_.RemainingWork(job, now) * ErrorOf(truth.name);
+    if (FromUsers()) return cluster_.RemainingWork(job, now) * ErrorOf(truth.name);
     if (config_.estimates == EstimateMode::kOracle) return cluster_.RemainingWork(job, now);
-    const int left = truth.epochs - epochs_known_[static_cast<std::size_t>(job)];
-    return left * collector_.EpochSeconds(truth.category);
+    return (truth.epochs - known_epochs_[job]) * collector_.EpochSeconds(truth.category, truth.name);
+  }
+
+  // The work of the whole job, as it is believed now; empty: as it was at first.
+  std::optional<double> Total(JobNumber job) const {
+    if (FromUsers() || config_.estimates == EstimateMode::kOracle) return std::nullopt;
+    return truth_of(job).epochs * collector_.EpochSeconds(truth_of(job).category, truth_of(job).name);
   }
 
   double ErrorOf(const std::string& name) const {
-    std::uint64_t hash = 0xcbf29ce484222325 ^ config_.error_seed;  // FNV-1a
-    for (const char letter : name) hash = (hash ^ static_cast<unsigned char>(letter)) * 0x100000001b3;
-    return std::pow(config_.estimate_error, 2 * Random(hash).Uniform() - 1);
+    return std::pow(config_.estimate_error, 2 * ShareOf(name, config_.error_seed) - 1);
   }
 
-  const Knowledge& KnowledgeOf(const WorkloadJob& truth) {
-    Knowledge& known = known_[truth.category][truth.curve.get()];
+  const Knowledge& KnowledgeOf(JobNumber job) {
+    const WorkloadJob& truth = truth_of(job);
+    const bool reports = Reports(job);
+    Knowledge& known = known_[truth.category][{truth.curve.get(), reports}];
     if (!known.curve) {
-      known.curve = collector_.CurveFor(truth.category, *truth.curve);
+      known.curve = reports ? collector_.CurveFor(truth.category, *truth.curve)
+                            : collector_.GuessedCurveFor(truth.category, *truth.curve);
       known.measured = collector_.MeasuredOf(truth.category);
       known.spans = collector_.SpansOf(truth.category);
       known.stalls = collector_.StallsOf(truth.category);
@@ -140,10 +196,11 @@ class Estimates {
   SimCluster& cluster_;
   const SimulationConfig& config_;
   Collector collector_;
-  std::vector<int> epochs_known_;
-  std::map<std::string, std::vector<int>> by_category_;
-  // Looked up by address, never iterated: the order of addresses cannot reach a decision.
-  std::map<std::string, std::map<const Curve*, Knowledge>> known_;
+  PerWorkloadJob<double> known_epochs_;
+  std::vector<std::string> changed_;  // categories, since the last round
+  std::map<std::string, std::vector<JobNumber>> by_category_;
+  // Only looked up by address, never iterated: the order of addresses cannot reach a decision.
+  std::map<std::string, std::map<std::pair<const Curve*, bool>, Knowledge>> known_;
 };
 
 Job Submission(const WorkloadJob& truth, const ChangeCosts& costs) {
@@ -162,9 +219,9 @@ Job Submission(const WorkloadJob& truth, const ChangeCosts& costs) {
   return job;
 }
 
-// A job that is there already when the simulation starts.
+// A job that already runs or waits when the simulation starts.
 struct Resident {
-  int job = 0;
+  JobNumber job;
   Job view;
   std::string category;
 };
@@ -175,7 +232,7 @@ class Simulation {
       : workload_(workload),
         config_(config),
         cluster_(workload, config.costs, config.keep_history),
-        scheduler_(config.core, std::move(policy), cluster_, config.store),
+        scheduler_(config.core, std::move(policy), cluster_),
         estimates_(workload, cluster_, config) {}
 
   void AddNodes(double now) {
@@ -191,7 +248,7 @@ class Simulation {
     if (!names.empty()) cluster_.Seat(resident.job, names, now);
   }
 
-  // Until nothing can happen any more, or `stop` says so after a step.
+  // Runs until nothing can happen any more, or until `stop` says so after a step.
   void Run(const std::function<bool()>& stop = {}) {
     while (true) {
       const double next = NextTime();
@@ -199,7 +256,7 @@ class Simulation {
       Integrate(next);
       now_ = next;
       Deliver();
-      Settle();
+      RunRounds();
       if (config_.check_invariants) CheckInvariants(scheduler_.state());
       if (config_.on_progress) config_.on_progress(completed_, static_cast<int>(workload_.jobs.size()));
       if (stop && stop()) return;
@@ -220,17 +277,17 @@ class Simulation {
   SimCluster& cluster() { return cluster_; }
   void StartAt(double now) {
     now_ = now;
-    next_arrival_ = workload_.jobs.size();
+    next_arrival_ = workload_.jobs.end_index();
   }
 
  private:
   double NextTime() {
     double next = cluster_.NextCompletion();
-    if (next_arrival_ < workload_.jobs.size())
+    if (next_arrival_ < workload_.jobs.end_index())
       next = std::min(next, workload_.jobs[next_arrival_].submit_time);
     if (next_node_ < config_.node_changes.size())
       next = std::min(next, config_.node_changes[next_node_].time);
-    // Where nothing runs and nothing will come, waiting changes nothing: whatever fitted has been started.
+    // If nothing runs and nothing will come, waiting changes nothing: every job that fits has been started.
     const bool dead = next == kNever && cluster_.running().empty() && !scheduler_.state().dirty;
     if (dead) return kNever;
     next = std::min(next, scheduler_.NextWake(now_));
@@ -245,52 +302,53 @@ class Simulation {
   }
 
   void Deliver() {
-    for (const int job : cluster_.Complete(now_)) {
+    for (const JobNumber job : cluster_.Complete(now_)) {
       ++completed_;
       at_last_end_ = so_far_;
-      scheduler_.Handle(JobCompleted{workload_.jobs[static_cast<std::size_t>(job)].name}, now_);
+      for (const EndedJob& ended : scheduler_.Handle(JobCompleted{workload_.jobs[job].name}, now_)) {
+        estimates_.Ended(job, ended);
+      }
     }
     for (; next_node_ < config_.node_changes.size() && config_.node_changes[next_node_].time <= now_;
          ++next_node_) {
       ChangeNode(config_.node_changes[next_node_].event);
     }
-    for (; next_arrival_ < workload_.jobs.size() && workload_.jobs[next_arrival_].submit_time <= now_;
+    for (; next_arrival_ < workload_.jobs.end_index() && workload_.jobs[next_arrival_].submit_time <= now_;
          ++next_arrival_) {
       const WorkloadJob& truth = workload_.jobs[next_arrival_];
       Job job = Submission(truth, config_.costs);
-      estimates_.Describe(static_cast<int>(next_arrival_), job);
-      cluster_.Submitted(static_cast<int>(next_arrival_));
+      estimates_.Describe(next_arrival_, job);
+      cluster_.Submitted(next_arrival_);
       scheduler_.Handle(JobArrived{std::move(job), truth.category, {}}, now_);
       started_ = true;
     }
   }
 
   void ChangeNode(const Event& event) {
-    const auto lost = [&](std::size_t n) {
-      return scheduler_.state().world.nodes[n].state == NodeState::kLost;
-    };
-    std::vector<bool> before;
-    for (std::size_t n = 0; n < scheduler_.state().world.nodes.size(); ++n) before.push_back(lost(n));
+    const Snapshot& world = scheduler_.state().world;
+    const auto lost = [&](NodeIndex n) { return world.nodes[n].state == NodeState::kLost; };
+    PerNode<bool> before;
+    for (const NodeIndex n : world.nodes.indices()) before.push_back(lost(n));
     scheduler_.Handle(event, now_);
-    for (std::size_t n = 0; n < before.size(); ++n) {
-      const std::string node = scheduler_.state().world.nodes[n].name;
+    for (const NodeIndex n : before.indices()) {
+      const std::string node = world.nodes[n].name;
       if (!before[n] && lost(n)) cluster_.NodeLost(node, now_);
       if (!before[n] || lost(n)) continue;
       for (const auto& [job, nodes] : cluster_.NodeBack(node)) {
-        scheduler_.Handle(WorkersObserved{workload_.jobs[static_cast<std::size_t>(job)].name, nodes}, now_);
+        scheduler_.Handle(WorkersObserved{workload_.jobs[job].name, nodes}, now_);
       }
     }
   }
 
-  // Rounds and actions at this instant until nothing is left to do.
-  void Settle() {
+  // Runs rounds and actions at this instant until nothing is left to do.
+  void RunRounds() {
     while (true) {
       if (RoundDue(scheduler_.state(), now_)) {
         MetricsUpdated news = estimates_.News(now_);
         if (!news.entries.empty()) scheduler_.Handle(std::move(news), now_);
       }
       const auto begin = std::chrono::steady_clock::now();
-      const std::optional<Plan> plan = scheduler_.Advance(now_);
+      const std::optional<Plan> plan = scheduler_.Advance(now_).plan;
       if (plan) {
         const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - begin;
         decision_ms_.push_back(static_cast<float>(took.count()));
@@ -324,7 +382,7 @@ class Simulation {
   Estimates estimates_;
 
   double now_ = -kNever;
-  std::size_t next_arrival_ = 0;
+  JobNumber next_arrival_ = 0;
   std::size_t next_node_ = 0;
   bool started_ = false;
   int completed_ = 0;
@@ -334,16 +392,19 @@ class Simulation {
     double capacity = 0;
   };
   GpuSeconds so_far_;
-  GpuSeconds at_last_end_;  // rounds and node changes after the last job ended do not count
+  GpuSeconds at_last_end_;  // without rounds and node changes after the last job ended
   std::vector<UsagePoint> usage_;
   std::vector<float> decision_ms_;
 };
 
-// A policy that belongs to somebody else.
+// A policy with another owner.
 class Borrowed final : public Policy {
  public:
   explicit Borrowed(const Policy& policy) : policy_(policy) {}
   Allocation Allocate(const Snapshot& snapshot) const override { return policy_.Allocate(snapshot); }
+  void ExplainIdle(const Snapshot& snapshot, int idle, Allocation& allocation) const override {
+    policy_.ExplainIdle(snapshot, idle, allocation);
+  }
 
  private:
   const Policy& policy_;
@@ -361,17 +422,21 @@ RunResult Simulate(const Workload& workload, const SimulationConfig& config, std
   return simulation.Result(std::move(algorithm));
 }
 
-std::vector<std::optional<double>> ForecastStarts(const State& state, const Policy& policy, double now,
-                                                  const std::function<bool()>& give_up) {
-  // The believed world becomes the true one.
+PerJob<std::optional<double>> ForecastStarts(const View& view, const Policy& policy,
+                                             const std::function<bool()>& give_up) {
+  // The forecast takes the estimates for the truth.
   Workload believed;
-  std::vector<Resident> residents;
+  PerJob<Resident> residents;
   int waiting = 0;
-  for (std::size_t i = 0; i < state.world.jobs.size(); ++i) {
-    const Job& job = state.world.jobs[i];
+  const PerJob<Job>& jobs = view.world().jobs;
+  const auto waits = [&](JobIndex i) {
+    return view.jobs()[i].observed.empty() && jobs[i].aside == Aside::kNo;
+  };
+  for (const JobIndex i : jobs.indices()) {
+    const Job& job = jobs[i];
     WorkloadJob truth;
     truth.name = job.name;
-    truth.category = state.active[i].category;
+    truth.category = view.jobs()[i].category;
     truth.submit_time = job.submit_time;
     truth.min = job.min;
     truth.num = job.num;
@@ -383,28 +448,28 @@ std::vector<std::optional<double>> ForecastStarts(const State& state, const Poli
     truth.start_cost = job.start_cost;
     truth.rescale_cost = job.rescale_cost;
     truth.migration_cost = job.migration_cost;
+    Resident& resident = residents.emplace_back(Resident{believed.jobs.end_index(), job, truth.category});
+    resident.view.workers = view.jobs()[i].observed;
     believed.jobs.push_back(std::move(truth));
-    residents.push_back({static_cast<int>(i), job, state.active[i].category});
-    if (job.workers.empty() && job.aside == Aside::kNo) ++waiting;
+    waiting += waits(i) ? 1 : 0;
   }
 
   SimulationConfig config;
-  config.nodes = state.world.nodes;
-  config.core = state.config;
+  config.nodes = view.world().nodes;
+  config.core = view.config();
   config.estimates = EstimateMode::kOracle;
   Simulation forward(believed, config, std::make_unique<Borrowed>(policy));
-  forward.StartAt(now);
-  forward.AddNodes(now);
-  for (const Resident& resident : residents) forward.AddResident(resident, now);
+  forward.StartAt(view.now());
+  forward.AddNodes(view.now());
+  for (const Resident& resident : residents) forward.AddResident(resident, view.now());
 
   int started = 0;
-  std::vector<std::optional<double>> starts(state.world.jobs.size());
+  PerJob<std::optional<double>> starts(jobs.size());
   if (waiting > 0) {
     forward.Run([&] {
-      for (std::size_t i = 0; i < starts.size(); ++i) {
-        if (starts[i] || !state.world.jobs[i].workers.empty() || state.world.jobs[i].aside != Aside::kNo)
-          continue;
-        starts[i] = forward.cluster().result(static_cast<int>(i)).first_start;
+      for (const JobIndex i : starts.indices()) {
+        if (starts[i] || !waits(i)) continue;
+        starts[i] = forward.cluster().result(residents[i].job).first_start;
         if (starts[i]) ++started;
       }
       return started == waiting || (give_up && give_up());

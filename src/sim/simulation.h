@@ -1,6 +1,6 @@
-// Simulation: the scheduler itself (src/core) on a virtual clock and a simulated cluster. Event-driven: idle
-// time costs nothing. The same workload, configuration and policy give the same result to the last bit,
-// decision times aside.
+// Simulation: the scheduler itself (src/core) on a virtual clock and a simulated cluster. It is
+// event-driven, so idle time costs nothing. The same workload, configuration and policy give the same
+// result to the last bit, except for decision times.
 #pragma once
 
 #include <functional>
@@ -17,11 +17,12 @@
 
 namespace voda::sim {
 
-// What policies see of a job's speed-ups and remaining time.
+// What policies know of a job's speed-ups and remaining time.
 enum class EstimateMode : std::uint8_t {
   kOracle,   // the truth
-  kLinear,   // what is believed of a new category, for ever
-  kLearned,  // what the collector has learned by then from finished epochs
+  kLinear,   // for ever what is assumed of a new category
+  kLearned,  // what the collector has learned from the jobs' reports so far
+  kNone,     // nothing: no job ever reports
 };
 
 std::optional<EstimateMode> ParseEstimateMode(std::string_view name);
@@ -37,13 +38,15 @@ struct SimulationConfig {
   CoreConfig core;
   ChangeCosts costs;
   EstimateMode estimates = EstimateMode::kLearned;
-  // Above 1: remaining times are told by the users, wrong by a factor of up to this, up or down, fixed for
-  // each job by a hash of its name and the seed.
+  // Above 1, remaining times come from the users, who are wrong by a factor of up to this, up or down; a
+  // hash of the job's name and the seed fixes the factor.
   double estimate_error = 1;
   std::uint64_t error_seed = 1;
+  // Under kLearned, the share of the jobs that report; a hash of the job's name and the seed says which.
+  double reporting = 1;
+  bool report_steps = false;  // reports tell how much of the epoch under way is done, not only whole epochs
   bool keep_history = false;
   bool check_invariants = false;  // after every step; for tests
-  Store* store = nullptr;
   std::function<void(int completed, int total)> on_progress;
   std::function<void(const Scheduler& scheduler, const Plan& plan, double now)> on_round;
 };
@@ -51,10 +54,10 @@ struct SimulationConfig {
 RunResult Simulate(const Workload& workload, const SimulationConfig& config, std::string algorithm,
                    std::unique_ptr<Policy> policy);
 
-// When each waiting job of the state would start if the estimates were true and nothing else happened: the
-// core run forward from here. In the order of state.world.jobs; absent for jobs that run already or would
-// never start. `give_up` is asked now and then; once it says so, the starts found until then are returned.
-std::vector<std::optional<double>> ForecastStarts(const State& state, const Policy& policy, double now,
-                                                  const std::function<bool()>& give_up = {});
+// When each waiting job of the view would start if the estimates were true and nothing else happened: the
+// core runs forward from the view. Jobs that run already or would never start get no time. `give_up` is
+// asked now and then; once it returns true, the starts found so far are returned.
+PerJob<std::optional<double>> ForecastStarts(const View& view, const Policy& policy,
+                                             const std::function<bool()>& give_up = {});
 
 }  // namespace voda::sim

@@ -3,7 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
+#include <utility>
+#include <vector>
 
 #include "core/reduce.h"
 #include "support/core_harness.h"
@@ -17,7 +20,7 @@ using testing::JobBuilder;
 using testing::PolicyNamed;
 using testing::Rng;
 
-// Costs 39, 110, 97 as by default; no rate limit unless a test says so.
+// The costs are the defaults 39, 110 and 97; there is no rate limit unless a test sets one.
 SimulationConfig Config(int nodes, int gpus) {
   SimulationConfig config;
   for (int i = 0; i < nodes; ++i) config.nodes.push_back({"n" + std::to_string(i), gpus, NodeState::kReady});
@@ -94,7 +97,7 @@ TEST(Simulation, ARescaleStallsAndKeepsItsGpus) {
 }
 
 TEST(Simulation, ANewChangeRestartsTheStall) {
-  // b comes at 20, while a still starts: a's stall begins anew and is the rescale's.
+  // b comes at 20, while a still starts: a's stall begins anew with the length of a rescale.
   const RunResult run =
       RunOne({{Job("a", 0, 1, 1, 2, 1000), Job("b", 20, 1, 1, 1, 100'000)}}, Config(1, 2), "ElasticFIFO");
   EXPECT_DOUBLE_EQ(*run.jobs[0].end, 20 + 110 + 1000);
@@ -121,7 +124,7 @@ TEST(Simulation, OneStallPerChangeTheLargerOfThoseThatApply) {
   EXPECT_DOUBLE_EQ(*moved.jobs[0].end, 139 + 97 + 900);
   EXPECT_EQ(moved.jobs[0].migrated_workers, 1);
   EXPECT_EQ(moved.jobs[0].rescales, 0);
-  // The same where moving costs more than rescaling.
+  // Moving costs more than rescaling here.
   config.costs = {.start = 39, .rescale = 10, .migration = 97};
   const RunResult costly = RunOne({{Job("a", 0, 1, 1, 1, 1000)}}, config, "FIFO");
   EXPECT_DOUBLE_EQ(*costly.jobs[0].end, 139 + 97 + 900);
@@ -147,7 +150,7 @@ TEST(Simulation, ANodeIsLostAndReturns) {
   EXPECT_DOUBLE_EQ(run.jobs[0].waiting_seconds, 361);
 }
 
-// Its workers died with the node, however short that was.
+// The workers died with the node, however short its absence.
 TEST(Simulation, ANodeThatIsBackBeforeTheNextRoundDoesNotStrandItsJobs) {
   for (const double rate_limit : {0.0, 30.0}) {
     SimulationConfig config = Config(1, 2);
@@ -167,7 +170,7 @@ TEST(Simulation, ANodeThatReturnsAtTheSameInstantDoesNotStrandItsJobs) {
   EXPECT_EQ(run.completed, 1);
 }
 
-// n0 leaves the core's list, and those behind it move up.
+// n0 leaves the core's list, and the nodes behind it move up.
 TEST(Simulation, AJobStaysOnItsNodeWhenAnotherIsForgotten) {
   SimulationConfig config = Config(3, 2);
   config.nodes[0].gpus = 1;
@@ -176,8 +179,8 @@ TEST(Simulation, AJobStaysOnItsNodeWhenAnotherIsForgotten) {
   Workload workload{{Job("a", 0, 1, 1, 1, 1000)}};
   workload.jobs[0].gpus_per_worker = 2;
   const RunResult run = RunOne(workload, config, "FIFO");
-  // On n1 until 60, then it stands still until the round at 80 moves it to n2.
-  EXPECT_DOUBLE_EQ(*run.jobs[0].end, 80 + 97 + (1000 - 21));
+  // The job is on n1 until 60. The round at 50 changed nothing, so the next one moves it to n2 at once.
+  EXPECT_DOUBLE_EQ(*run.jobs[0].end, 60 + 97 + (1000 - 21));
   EXPECT_EQ(run.jobs[0].migrated_workers, 1);
 }
 
@@ -245,9 +248,11 @@ Workload RandomWorkload(std::uint64_t seed, int jobs) {
 TEST(Simulation, TheSameRunTwiceIsIdentical) {
   const Workload workload = RandomWorkload(1, 40);
   for (const PolicyInfo& info : Policies()) {
-    for (const EstimateMode mode : {EstimateMode::kOracle, EstimateMode::kLinear, EstimateMode::kLearned}) {
+    for (const EstimateMode mode :
+         {EstimateMode::kOracle, EstimateMode::kLinear, EstimateMode::kLearned, EstimateMode::kNone}) {
       SimulationConfig config = Config(3, 4);
       config.core.rate_limit = 30;
+      config.reporting = 0.5;
       config.estimates = mode;
       const RunResult a = RunOne(workload, config, std::string(info.name));
       const RunResult b = RunOne(workload, config, std::string(info.name));
@@ -255,7 +260,7 @@ TEST(Simulation, TheSameRunTwiceIsIdentical) {
       EXPECT_EQ(a.rounds, b.rounds);
       EXPECT_EQ(a.avg_jct_s, b.avg_jct_s);
       EXPECT_EQ(a.gpu_utilization, b.gpu_utilization);
-      for (std::size_t i = 0; i < a.jobs.size(); ++i) {
+      for (const JobNumber i : a.jobs.indices()) {
         EXPECT_EQ(a.jobs[i].end, b.jobs[i].end);
         EXPECT_EQ(a.jobs[i].gpu_seconds, b.jobs[i].gpu_seconds);
         ASSERT_EQ(a.jobs[i].history.size(), b.jobs[i].history.size());
@@ -264,7 +269,7 @@ TEST(Simulation, TheSameRunTwiceIsIdentical) {
   }
 }
 
-// Accounting: GPU-seconds are the integral of the history, and no job finishes before its work could be done.
+// GPU-seconds are the integral of the history, and no job finishes before its work could be done.
 TEST(Simulation, TheBooksBalance) {
   for (const PolicyInfo& info : Policies()) {
     for (const PlacementMode mode : {PlacementMode::kStable, PlacementMode::kCost, PlacementMode::kRepack}) {
@@ -274,7 +279,7 @@ TEST(Simulation, TheBooksBalance) {
       config.node_changes = {{500, NodeRemoved{"n1"}}, {1500, NodeAdded{{"n1", 4, NodeState::kReady}}}};
       const RunResult run = RunOne(workload, config, std::string(info.name));
       EXPECT_EQ(run.completed, 40) << info.name;
-      for (std::size_t i = 0; i < run.jobs.size(); ++i) {
+      for (const JobNumber i : run.jobs.indices()) {
         const JobResult& job = run.jobs[i];
         if (!job.end) continue;
         double gpu_seconds = 0;
@@ -307,7 +312,7 @@ TEST(Simulation, GpusInUseNeverExceedWhatIsThere) {
   }
 }
 
-// What the policy believes decides what it does; the truth decides how long that takes.
+// The policy acts on what it believes; the truth decides how long that takes.
 TEST(Simulation, OracleKnowsWhatLearnedFindsOut) {
   // Nothing is gained beyond two workers.
   Workload workload;
@@ -334,11 +339,59 @@ TEST(Simulation, OracleKnowsWhatLearnedFindsOut) {
   EXPECT_EQ(largest(learned.jobs.front()), 4);  // nothing is known yet
 }
 
+// As a new user meets it: a job that asks for one of eight idle GPUs and reports nothing.
+TEST(Simulation, ASilentJobAloneIsAlmostAsFastAsWithEverythingFromTheStart) {
+  WorkloadJob job = Job("a", 0, 1, 1, 8, 36000);
+  std::vector<double> speedup;
+  for (int n = 1; n <= 8; ++n) speedup.push_back(std::pow(n, 0.85));
+  job.curve = Curve::Of({1, 2, 3, 4, 5, 6, 7, 8}, speedup);
+  SimulationConfig config = Config(1, 8);
+  config.estimates = EstimateMode::kNone;
+  const double took = RunOne({{job}}, config, "Price").avg_jct_s;
+  EXPECT_LT(took, 1.2 * (39 + 36000 / speedup.back()));
+}
+
+// Nothing happens on an idle cluster: the rounds at which a job may try more nodes come by themselves.
+TEST(Simulation, ASilentJobReachesAcrossNodesWithTime) {
+  const WorkloadJob job = Job("a", 0, 1, 1, 32, 1e7);
+  SimulationConfig config = Config(4, 8);
+  config.estimates = EstimateMode::kNone;
+  const RunResult run = RunOne({{job}}, config, "Price");
+  std::vector<std::pair<double, int>> sizes;
+  for (const Segment& segment : run.jobs.front().history) {
+    if (segment.workers == 0) break;  // its end
+    if (sizes.empty() || sizes.back().second != segment.workers)
+      sizes.emplace_back(segment.from, segment.workers);
+  }
+  const std::vector<std::pair<double, int>> expected = {{0, 8}, {14400, 16}, {28800, 32}};
+  EXPECT_EQ(sizes, expected);
+}
+
+TEST(Simulation, AShareOfTheJobsReportsWhateverTheirOrder) {
+  const Workload workload = RandomWorkload(3, 60);
+  SimulationConfig config = Config(3, 4);
+  config.core.rate_limit = 30;
+  config.estimates = EstimateMode::kLearned;
+  const auto jct = [&](double reporting, std::uint64_t seed) {
+    config.reporting = reporting;
+    config.error_seed = seed;
+    return RunOne(workload, config, "Price").avg_jct_s;
+  };
+  const double all = jct(1, 1);
+  const double half = jct(0.5, 1);
+  EXPECT_NE(all, half);
+  EXPECT_NE(half, jct(0.5, 2));
+  config.estimates = EstimateMode::kNone;
+  const double none = RunOne(workload, config, "Price").avg_jct_s;
+  config.estimates = EstimateMode::kLearned;
+  EXPECT_EQ(jct(0, 1), none);
+}
+
 TEST(Forecast, AJobThatFitsStartsNow) {
   CoreHarness core;
   core.now = 100;
   core.Nodes(1, 2).Arrive(JobBuilder("a").Remaining(50).Costs(39, 110, 97));
-  const auto starts = ForecastStarts(core.state, core.policy(), core.now);
+  const auto starts = ForecastStarts(View(core.state, core.now), core.policy());
   ASSERT_EQ(starts.size(), 1u);
   ASSERT_TRUE(starts[0]);
   EXPECT_DOUBLE_EQ(*starts[0], 100);
@@ -352,20 +405,20 @@ TEST(Forecast, AJobStartsWhenTheOneAheadIsDone) {
       .Arrive(JobBuilder("b").Submit(1).Remaining(200).Costs(10, 0, 0));
   core.Arrive(JobBuilder("c").Submit(2).Remaining(1)).Arrive(JobBuilder("huge").Sizes(2, 2, 2).Remaining(1));
   core.Settle();
-  const auto starts = ForecastStarts(core.state, core.policy(), core.now);
+  const auto starts = ForecastStarts(View(core.state, core.now), core.policy());
   ASSERT_EQ(starts.size(), 4u);
-  EXPECT_FALSE(starts[0]);  // runs already
+  EXPECT_FALSE(starts[0]);  // it runs already
   ASSERT_TRUE(starts[1] && starts[2]);
   EXPECT_DOUBLE_EQ(*starts[1], 600);
   EXPECT_DOUBLE_EQ(*starts[2], 600 + 10 + 200);
-  EXPECT_FALSE(starts[3]);  // never
+  EXPECT_FALSE(starts[3]);  // it never starts
 }
 
 TEST(Forecast, HeldJobsHaveNone) {
   CoreHarness core;
   core.Nodes(1, 2).Arrive(JobBuilder("a").Remaining(50)).Event(JobHeld{"a"});
   core.Settle();
-  EXPECT_FALSE(ForecastStarts(core.state, core.policy(), core.now)[0]);
+  EXPECT_FALSE(ForecastStarts(View(core.state, core.now), core.policy())[0]);
 }
 
 TEST(Forecast, AsksTheStateAndLeavesItAlone) {
@@ -373,12 +426,12 @@ TEST(Forecast, AsksTheStateAndLeavesItAlone) {
   core.Nodes(1, 1).Arrive(JobBuilder("a").Remaining(5000)).Arrive(JobBuilder("b").Submit(1).Remaining(200));
   core.Settle();
   const auto rounds = core.state.rounds;
-  ForecastStarts(core.state, core.policy(), core.now);
+  ForecastStarts(View(core.state, core.now), core.policy());
   EXPECT_EQ(core.state.rounds, rounds);
   EXPECT_EQ(core.Settle(), 0);
 }
 
-// What is observed may break the rules; it never stops the process.
+// Observations may break the rules; they never stop the process.
 TEST(Forecast, AnObservedSizeThatIsNotAllowedIsFine) {
   EXPECT_EXIT(
       {
@@ -386,7 +439,7 @@ TEST(Forecast, AnObservedSizeThatIsNotAllowedIsFine) {
         core.Nodes(1, 8).Arrive(JobBuilder("a").Allowed({1, 2, 4}).Remaining(1000), {"n0", "n0", "n0"});
         core.Arrive(JobBuilder("b").Sizes(8, 8, 8).Remaining(10));
         core.Arrive(JobBuilder("c").Sizes(2, 2, 2).Remaining(10), {"", "gone"});
-        ForecastStarts(core.state, core.policy(), core.now);
+        ForecastStarts(View(core.state, core.now), core.policy());
         std::exit(0);
       },
       ::testing::ExitedWithCode(0), "");
@@ -406,7 +459,7 @@ TEST(Forecast, RandomStatesAreForetold) {
       Reduce(state, JobArrived{job, "c", allowed ? on : std::vector<std::string>{}}, snapshot.now);
     }
     const auto policy = PolicyNamed(Policies()[static_cast<std::size_t>(i) % Policies().size()].name);
-    const auto starts = ForecastStarts(state, *policy, snapshot.now);
+    const auto starts = ForecastStarts(View(state, snapshot.now), *policy);
     ASSERT_EQ(starts.size(), state.world.jobs.size());
     for (const auto& start : starts) {
       if (start) {

@@ -1,4 +1,5 @@
-// The reference's own experiments: jobs of four categories with measured speed-ups and fitted work.
+// The experiments with the reference (the Go research prototype whose design Voda started from): jobs of
+// four categories with measured speed-ups and fitted work.
 #include <fmt/format.h>
 
 #include <filesystem>
@@ -89,7 +90,7 @@ Result<Workload> ReadThesis(const std::string& path) {
       break;
     }
     job.curve = made->curve;
-    if (!builder.Add(std::move(job))) reader.Fail(kIndex, "stands there twice with this category");
+    if (!builder.Add(std::move(job))) reader.Fail(kIndex, "appears twice with this category");
   }
   if (reader.failed()) return reader.error();
   return std::move(builder).Finish();

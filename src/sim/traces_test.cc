@@ -78,9 +78,9 @@ TEST(Philly, WorkIsDurationTimesSpeedupAtNum) {
   EXPECT_NE(
       ErrorOf(LoadWorkload({.path = path + "#vc9", .format = "philly"})).find("no jobs of cluster 'vc9'"),
       std::string::npos);
-  EXPECT_NE(
-      ErrorOf(LoadWorkload({.path = path, .format = "philly", .curve = "cubic"})).find("'cubic' is no curve"),
-      std::string::npos);
+  EXPECT_NE(ErrorOf(LoadWorkload({.path = path, .format = "philly", .curve = "cubic"}))
+                .find("'cubic' is not a curve"),
+            std::string::npos);
 }
 
 TEST(Itp, SortsAndFiltersByCluster) {
@@ -101,7 +101,7 @@ TEST(Itp, SortsAndFiltersByCluster) {
       std::string::npos);
 }
 
-class PolluxFiles : public testing::Test {
+class PolluxFiles : public ::testing::Test {
  protected:
   PolluxFiles() {
     dir_.Write("job_time_vs_gpus.csv",
@@ -242,7 +242,7 @@ TEST(RealData, PolluxIterationTimesAgreeWithThePackedTable) {
   int compared = 0;
   while (reader->Next()) {
     const int gpus = reader->Int(kGpus, 1, 64);
-    // Shapes that can be placed in one way only; on one GPU the table follows a rule of its own.
+    // These shapes can be placed in only one way; on one GPU the table follows a rule of its own.
     if (gpus != 2 && gpus != 3 && gpus != 4 && gpus != 12 && gpus != 15 && gpus != 16) continue;
     const int batch = reader->Int(kBatch, 1, 1 << 30);
     const std::string_view app = reader->Text(kApp);

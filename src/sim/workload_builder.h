@@ -1,5 +1,5 @@
-// WorkloadBuilder: what every reader and generator of workloads shares: the bounds of a job's numbers, unique
-// names, and the order in which a workload's jobs stand.
+// WorkloadBuilder: what all readers and generators of workloads share: the bounds of a job's numbers,
+// unique names, and the order of jobs.
 #pragma once
 
 #include <algorithm>
@@ -22,7 +22,7 @@ inline constexpr int kMaxPriority = 1'000'000'000;
 
 class WorkloadBuilder {
  public:
-  // False, and nothing is added, where a job of that name is there already.
+  // Returns false and adds nothing if there is a job of that name already.
   bool Add(WorkloadJob job) {
     if (!names_.insert(job.name).second) return false;
     workload_.jobs.push_back(std::move(job));

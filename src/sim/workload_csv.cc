@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/text.h"
 #include "model/job.h"
 #include "sim/csv.h"
 #include "sim/workload_builder.h"
@@ -56,21 +57,17 @@ CsvSchema Schema() {
           .allow_unknown = false};
 }
 
-// "1;2;4;8": ascending, with min, num and max among them and nothing outside.
+// Reads "1;2;4;8": ascending from min to max, with min, num and max among them.
 std::vector<int> ReadSizes(CsvReader& reader, const WorkloadJob& job) {
   std::vector<int> sizes;
-  std::string_view text = reader.Text(kSizes);
-  while (true) {
-    const std::size_t end = text.find(';');
-    const auto size = ParseInt(text.substr(0, end));
+  for (const std::string_view part : Split(reader.Text(kSizes), ';')) {
+    const auto size = ParseInt(part);
     if (!size || *size < job.min || *size > job.max || (!sizes.empty() && *size <= sizes.back())) {
       reader.Fail(kSizes, fmt::format("is not a list of ascending sizes from {} to {} such as '1;2;4;8'",
                                       job.min, job.max));
       return sizes;
     }
     sizes.push_back(static_cast<int>(*size));
-    if (end == std::string_view::npos) break;
-    text.remove_prefix(end + 1);
   }
   for (const int size : {job.min, job.num, job.max}) {
     if (!std::binary_search(sizes.begin(), sizes.end(), size)) {

@@ -1,4 +1,4 @@
-// The project's own workload format, `--format voda`: one job a row (docs/WORKLOADS.md).
+// The project's own workload format, `--format voda`: one job per row (docs/WORKLOADS.md).
 #pragma once
 
 #include <iosfwd>
@@ -11,14 +11,14 @@
 
 namespace voda::sim {
 
-// `default_curve` is the curve of rows that give none, unless a profile has the name of the row's category.
+// `default_curve` is the curve of rows without one, unless a profile has the name of the row's category.
 Result<Workload> ReadWorkloadCsv(const std::string& path, const ProfileTable& profiles,
                                  std::string_view default_curve = "linear");
-// The same from memory; `name` stands for the file in messages.
+// Does the same from memory; `name` stands for the file in messages.
 Result<Workload> ParseWorkloadCsv(std::string name, std::string_view text, const ProfileTable& profiles,
                                   std::string_view default_curve = "linear");
 
-// Writes what ReadWorkloadCsv reads back as the same workload, without needing a table of profiles.
+// Writes the workload so that ReadWorkloadCsv reads the same one back without a table of profiles.
 void WriteWorkloadCsv(const Workload& workload, std::ostream& out);
 
 }  // namespace voda::sim

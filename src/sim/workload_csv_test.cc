@@ -32,7 +32,7 @@ std::string ErrorOf(const std::string& text) {
 
 void ExpectSame(const Workload& a, const Workload& b) {
   ASSERT_EQ(a.jobs.size(), b.jobs.size());
-  for (std::size_t i = 0; i < a.jobs.size(); ++i) {
+  for (const JobNumber i : a.jobs.indices()) {
     const WorkloadJob& x = a.jobs[i];
     const WorkloadJob& y = b.jobs[i];
     EXPECT_EQ(x.name, y.name);
@@ -102,7 +102,7 @@ TEST(WorkloadCsv, CurvesComeFromFormulasTablesAndTheRow) {
       "e,x,4,1,1,2,1,,wide\n",
       Table());
   ASSERT_TRUE(workload) << workload.error().message;
-  const auto speedup = [&](std::size_t job, int size) {
+  const auto speedup = [&](JobNumber job, int size) {
     const Curve& curve = *workload->jobs[job].curve;
     return curve.speedup(curve.IndexOf(size));
   };

@@ -6,8 +6,9 @@
 #include <array>
 #include <utility>
 
-#include "codec/json.h"
-#include "spec/path.h"
+#include "base/text.h"
+#include "document/json_text.h"
+#include "document/path.h"
 #include "spec/quantity.h"
 #include "spec/settings.h"
 
@@ -22,11 +23,6 @@ constexpr std::array<std::string_view, 3> kEnvFields = {"name", "value", "valueF
 // What Voda reads of a container. The rest is ignored, but for typos of these.
 constexpr std::array<std::string_view, 6> kReadFields = {"name", "command",    "args",
                                                          "env",  "workingDir", "resources"};
-
-template <class List>
-bool In(const List& names, std::string_view name) {
-  return std::find(names.begin(), names.end(), name) != names.end();
-}
 
 bool EnvName(std::string_view name) {
   return !name.empty() &&

@@ -1,7 +1,7 @@
 // The container of a replica: command, args, environment, resources.
 #pragma once
 
-#include "spec/field.h"
+#include "document/field.h"
 #include "spec/pod_template.h"
 
 namespace voda::spec {

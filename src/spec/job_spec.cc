@@ -6,25 +6,22 @@
 #include <array>
 #include <utility>
 
-#include "codec/json.h"
-#include "spec/document.h"
-#include "spec/field.h"
+#include "document/documents.h"
+#include "document/field.h"
+#include "document/json_text.h"
+#include "document/path.h"
 #include "spec/kinds.h"
 #include "spec/names.h"
-#include "spec/path.h"
 #include "spec/settings.h"
+#include "spec/template_rules.h"
 
 namespace voda {
 
 namespace {
 
-using spec::Field;
-using spec::Report;
-using spec::Value;
-
 constexpr std::array<std::string_view, 5> kJobFields = {"apiVersion", "kind", "metadata", "spec", "status"};
 constexpr std::array<std::string_view, 4> kListFields = {"apiVersion", "kind", "metadata", "items"};
-constexpr std::string_view kQueueLabel = "kueue.x-k8s.io/queue-name";
+constexpr std::size_t kListedNames = 24;
 
 struct KnownKind {
   std::string_view kind;
@@ -84,7 +81,7 @@ void ReadMetadata(const Field& metadata, JobSpec& job) {
                     name.Show()));
   }
   job.category = spec::CategoryOf(job.name, generated);
-  const Field queue = metadata.At("labels").At(kQueueLabel);
+  const Field queue = metadata.At("labels").At(kOtherQueueLabel);
   if (queue.present()) {
     metadata.report().Warn(
         fmt::format("{} hands the job to Kueue on Kubernetes; two schedulers would contend "
@@ -94,7 +91,7 @@ void ReadMetadata(const Field& metadata, JobSpec& job) {
 }
 
 void CheckNameLength(const Field& metadata, const JobSpec& job, bool named) {
-  const int longest = spec::LongestJobName(job.max, named);
+  const int longest = spec::LongestJobName(job.limits.max, named);
   const int length = static_cast<int>(job.name.size());
   if (length <= longest) return;
   const std::string_view field = metadata.At("name").present() ? "name" : "generateName";
@@ -104,11 +101,52 @@ void CheckNameLength(const Field& metadata, const JobSpec& job, bool named) {
                   QuotedBrief(job.name), length, longest, named ? "" : "a time and ", named ? "is" : "are"));
 }
 
-Result<JobSpec> ReadJob(const Value& value, const std::string& path, const SpecLimits& limits, RunAs run_as) {
+// What each container of a worker asks for: its limits, and requests for what has no limit.
+std::vector<ResourceAmount> WorkerResources(const Value& replicas) {
+  std::vector<ResourceAmount> all;
+  const Value& worker = replicas[replicas["Worker"].present() ? "Worker" : "Master"];
+  for (const Value& container : worker.At("/template/spec/containers").items()) {
+    const Value& limits = container.At("/resources/limits");
+    const auto take = [&](const std::string& resource, const Value& amount) {
+      all.push_back({resource, amount.text() ? amount.Text() : ToJson(amount)});
+    };
+    for (const auto& [resource, amount] : limits.members()) take(resource, amount);
+    for (const auto& [resource, amount] : container.At("/resources/requests").members()) {
+      if (limits.Find(resource) == nullptr) take(resource, amount);
+    }
+  }
+  return all;
+}
+
+void ReadForClusters(const Value& document, const SpecLimits& limits, JobSpec& job) {
+  if (const Value* queue = document.At("/metadata/labels").Find(kOtherQueueLabel))
+    job.other_queue = queue->text() ? queue->Text() : ToJson(*queue);
+  job.worker_resources = WorkerResources(document.At(ReplicaSpecs(job.kind)));
+  if (limits.allowed != nullptr) job.dangers = DangersOf(document, *limits.allowed);
+}
+
+// The warnings, and one more that lists what is ignored where there are no containers.
+std::vector<std::string> WarningsOf(const Report& report, RunAs run_as) {
+  std::vector<std::string> warnings = report.warnings();
+  const auto& ignored = report.ignored();
+  if (ignored.empty() || run_as == RunAs::kContainers) return warnings;
+  std::string names;
+  std::size_t listed = 0;
+  for (const std::string& name : ignored) {
+    if (++listed > kListedNames) break;
+    names += names.empty() ? name : ", " + name;
+  }
+  if (ignored.size() > kListedNames) names += fmt::format(" and {} more", ignored.size() - kListedNames);
+  warnings.push_back(fmt::format("{}: {}.", kIgnoredHere, names));
+  return warnings;
+}
+
+Result<JobSpec> ReadJobAt(const Value& value, const std::string& path, const SpecLimits& limits,
+                          RunAs run_as) {
   Report report;
   JobSpec job;
   const Field root(&value, path, report);
-  if (value.kind != Value::Kind::kMap) {
+  if (!value.map()) {
     root.Fail(
         fmt::format("{} is not a job; give a mapping with apiVersion, kind, metadata and spec", root.Show()));
     return Error{report.error()};
@@ -121,32 +159,32 @@ Result<JobSpec> ReadJob(const Value& value, const std::string& path, const SpecL
   if (!body.present()) body.Fail("missing");
   if (report.ok()) {
     if (job.kind == JobKind::kMpiJob) {
-      ReadMpiJob(body, run_as, job);
+      spec::ReadMpiJob(body, run_as, job);
     } else {
-      ReadPyTorchJob(body, run_as, job);
+      spec::ReadPyTorchJob(body, run_as, job);
     }
   }
   spec::ReadAnnotations(metadata.At("annotations"), job);
   if (report.ok()) CheckNameLength(metadata, job, limits.named);
   if (!report.ok()) return Error{report.error()};
-  job.document = spec::ToJson(value);
+  ReadForClusters(value, limits, job);
+  job.document = ToJson(value);
   if (job.document.size() > limits.bytes) {
     return Error{fmt::format("{} bytes as JSON, the limit is {}; keep data in files", job.document.size(),
                              limits.bytes)};
   }
-  job.warnings = report.Warnings(run_as);
+  job.warnings = WarningsOf(report, run_as);
   return job;
 }
 
 bool IsList(const Value& value) {
-  const Value* kind = value.Find("kind");
-  return kind != nullptr && kind->kind == Value::Kind::kText && kind->text == "List";
+  return value["kind"].Text() == "List";
 }
 
 // The jobs of one document: itself, or the items of a list.
 Status ReadInto(const Value& document, const SpecLimits& limits, RunAs run_as, std::vector<JobSpec>& jobs) {
   if (!IsList(document)) {
-    auto job = ReadJob(document, "", limits, run_as);
+    auto job = ReadJobAt(document, "", limits, run_as);
     if (!job) return job.error();
     jobs.push_back(*std::move(job));
     return Ok{};
@@ -156,12 +194,12 @@ Status ReadInto(const Value& document, const SpecLimits& limits, RunAs run_as, s
   root.OnlyKnown(kListFields);
   root.At("items").Items();
   if (!report.ok()) return Error{report.error()};
-  const Value* items = document.Find("items");
-  for (std::size_t i = 0; items != nullptr && i < items->items.size(); ++i) {
+  const Value::List& list = document["items"].items();
+  for (std::size_t i = 0; i < list.size(); ++i) {
     if (static_cast<int>(jobs.size()) >= limits.documents) {
       return Error{fmt::format("items: more than {} jobs; submit them in parts", limits.documents)};
     }
-    auto job = ReadJob(*items->items[i], spec::ItemPath("items", i), limits, run_as);
+    auto job = ReadJobAt(list[i], ItemPath("items", i), limits, run_as);
     if (!job) return job.error();
     jobs.push_back(*std::move(job));
   }
@@ -170,17 +208,17 @@ Status ReadInto(const Value& document, const SpecLimits& limits, RunAs run_as, s
 
 }  // namespace
 
-std::string_view Name(JobKind kind) {
-  return kind == JobKind::kMpiJob ? "MPIJob" : "PyTorchJob";
+Result<JobSpec> ReadJobSpec(const Value& document, const SpecLimits& limits, RunAs run_as) {
+  return ReadJobAt(document, "", limits, run_as);
 }
 
 Result<std::vector<JobSpec>> ParseJobs(std::string_view text, const SpecLimits& limits, RunAs run_as) {
-  auto documents = spec::ReadDocuments(text, limits);
+  auto documents = ReadDocuments(text, limits);
   if (!documents) return documents.error();
   std::vector<JobSpec> jobs;
   for (std::size_t i = 0; i < documents->size(); ++i) {
-    const Value& document = *(*documents)[i];
-    if (document.kind == Value::Kind::kNull) continue;
+    const Value& document = (*documents)[i];
+    if (document.null()) continue;
     if (const Status read = ReadInto(document, limits, run_as, jobs); !read) {
       if (documents->size() == 1) return read.error();
       return Error{fmt::format("document {}: {}", i + 1, read.error().message)};

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "codec/json.h"
+#include "document/json_text.h"
 #include "model/job.h"
 #include "support/check.h"
 #include "support/job_files.h"
@@ -16,7 +16,8 @@ namespace {
 using voda::testing::Check;
 
 void CheckPromises(const JobSpec& job) {
-  RC_ASSERT(1 <= job.min && job.min <= job.num && job.num <= job.max && job.max <= kMaxWorkers);
+  RC_ASSERT(1 <= job.limits.min && job.limits.min <= job.limits.num && job.limits.num <= job.limits.max &&
+            job.limits.max <= kMaxWorkers);
   RC_ASSERT(job.gpus_per_worker >= 1 && job.slots_per_worker >= 1);
   RC_ASSERT(!job.name.empty() && job.name.size() <= 32u && !job.category.empty());
   RC_ASSERT(job.launcher.has_value() == (job.kind == JobKind::kMpiJob));
@@ -32,7 +33,7 @@ void CheckPromises(const JobSpec& job) {
 // One of the given, more often the first ones.
 template <class T>
 T Pick(const std::vector<T>& options) {
-  return options[static_cast<std::size_t>(*rc::gen::inRange<int>(0, static_cast<int>(options.size())))];
+  return options[*rc::gen::inRange<int>(0, static_cast<int>(options.size()))];
 }
 
 bool Sometimes() {
@@ -168,8 +169,8 @@ TEST(JobSpecProperties, NoBytesCrashIt) {
     std::string text = Pick(seeds);
     const int edits = *rc::gen::inRange(1, 6);
     for (int i = 0; i < edits; ++i) {
-      const auto at = static_cast<std::size_t>(*rc::gen::inRange<int>(0, static_cast<int>(text.size()) + 1));
-      const auto length = static_cast<std::size_t>(*rc::gen::inRange(0, 30));
+      const std::size_t at = *rc::gen::inRange<int>(0, static_cast<int>(text.size()) + 1);
+      const std::size_t length = *rc::gen::inRange(0, 30);
       switch (*rc::gen::inRange(0, 4)) {
         case 0:
           text.insert(at, Pick(pieces));

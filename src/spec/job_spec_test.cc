@@ -48,9 +48,9 @@ TEST(JobSpec, ReadsTheJobOfTheSeeds) {
   EXPECT_EQ(job.category, "tensorflow2-keras-mnist-elastic");
   EXPECT_EQ(job.name_space, "default");
   EXPECT_EQ(job.gpu_type, "nvidia-gtx-1080ti");
-  EXPECT_EQ(job.min, 1);
-  EXPECT_EQ(job.num, 1);
-  EXPECT_EQ(job.max, 8);
+  EXPECT_EQ(job.limits.min, 1);
+  EXPECT_EQ(job.limits.num, 1);
+  EXPECT_EQ(job.limits.max, 8);
   EXPECT_EQ(job.gpus_per_worker, 1);
   EXPECT_EQ(job.epochs, 150);
   EXPECT_EQ(job.priority, 0);
@@ -74,9 +74,9 @@ TEST(JobSpec, ReadsAnMpiJobOfV2beta1) {
   EXPECT_EQ(job.priority, 7) << "the annotation wins over JOB_PRIORITY";
   EXPECT_FALSE(job.preemptible);
   EXPECT_EQ(job.slots_per_worker, 2);
-  EXPECT_EQ(job.min, 1);
-  EXPECT_EQ(job.num, 2);
-  EXPECT_EQ(job.max, 4);
+  EXPECT_EQ(job.limits.min, 1);
+  EXPECT_EQ(job.limits.num, 2);
+  EXPECT_EQ(job.limits.max, 4);
   EXPECT_EQ(job.gpus_per_worker, 2);
   EXPECT_EQ(job.gpu_type, "v100");
   EXPECT_EQ(job.backoff_limit, 3);
@@ -97,9 +97,9 @@ TEST(JobSpec, ReadsAnElasticPyTorchJob) {
   EXPECT_EQ(Name(job.kind), "PyTorchJob");
   EXPECT_EQ(job.name, "resnet") << "of a generateName";
   EXPECT_EQ(job.category, "resnet");
-  EXPECT_EQ(job.min, 1);
-  EXPECT_EQ(job.num, 2);
-  EXPECT_EQ(job.max, 4);
+  EXPECT_EQ(job.limits.min, 1);
+  EXPECT_EQ(job.limits.num, 2);
+  EXPECT_EQ(job.limits.max, 4);
   EXPECT_TRUE(job.elastic);
   EXPECT_EQ(job.max_restarts, 1000);
   EXPECT_EQ(job.rdzv_backend, "c10d");
@@ -118,9 +118,9 @@ TEST(JobSpec, ReadsAnElasticPyTorchJob) {
 
 TEST(JobSpec, AMasterIsOneWorkerOfARigidJob) {
   const JobSpec job = Parsed(WithMaster());
-  EXPECT_EQ(job.min, 4);
-  EXPECT_EQ(job.num, 4);
-  EXPECT_EQ(job.max, 4);
+  EXPECT_EQ(job.limits.min, 4);
+  EXPECT_EQ(job.limits.num, 4);
+  EXPECT_EQ(job.limits.max, 4);
   EXPECT_FALSE(job.elastic);
   EXPECT_EQ(job.gpus_per_worker, 2);
   EXPECT_EQ(job.restart_policy, RestartPolicy::kNo);
@@ -130,16 +130,16 @@ TEST(JobSpec, AMasterIsOneWorkerOfARigidJob) {
 
   const JobSpec policy =
       Parsed(Edit(WithMaster(), "spec:\n", "spec:\n  elasticPolicy: {minReplicas: 1, maxReplicas: 4}\n"));
-  EXPECT_EQ(policy.min, 4);
-  EXPECT_EQ(policy.max, 4);
+  EXPECT_EQ(policy.limits.min, 4);
+  EXPECT_EQ(policy.limits.max, 4);
   ExpectWarned(policy,
                "spec.elasticPolicy.minReplicas 1 is ignored: a job with a Master has one size, here 4");
   ExpectNotWarned(policy, "maxReplicas 4 is ignored");
 
   const std::string alone = WithMaster().substr(0, WithMaster().find("    Worker:"));
   const JobSpec single = Parsed(alone);
-  EXPECT_EQ(single.num, 1);
-  EXPECT_EQ(single.max, 1);
+  EXPECT_EQ(single.limits.num, 1);
+  EXPECT_EQ(single.limits.max, 1);
   EXPECT_EQ(single.worker, *single.master);
   EXPECT_EQ(single.gpus_per_worker, 2);
 }
@@ -176,9 +176,9 @@ TEST(JobSpec, SizesDefaultAsDocumented) {
   };
   for (const Case& wanted : cases) {
     const JobSpec job = Parsed(wanted.text);
-    EXPECT_EQ(job.min, wanted.min) << wanted.text;
-    EXPECT_EQ(job.num, wanted.num) << wanted.text;
-    EXPECT_EQ(job.max, wanted.max) << wanted.text;
+    EXPECT_EQ(job.limits.min, wanted.min) << wanted.text;
+    EXPECT_EQ(job.limits.num, wanted.num) << wanted.text;
+    EXPECT_EQ(job.limits.max, wanted.max) << wanted.text;
     EXPECT_EQ(Joined(job.warnings).find("lies outside of min and max") != std::string::npos, wanted.warned);
   }
 }
@@ -188,8 +188,8 @@ TEST(JobSpec, ElasticPolicyWinsOverTheEnvironment) {
       "            env:\n            - {name: MIN_NUM_PROC, value: \"2\"}\n"
       "            - {name: MAX_NUM_PROC, value: \"3\"}\n";
   const JobSpec both = Parsed(Edit(PyTorch(), "            env:\n", env));
-  EXPECT_EQ(both.min, 1);
-  EXPECT_EQ(both.max, 4);
+  EXPECT_EQ(both.limits.min, 1);
+  EXPECT_EQ(both.limits.max, 4);
   ExpectWarned(both,
                "spec.elasticPolicy.minReplicas is 1, which wins over 2 in spec.pytorchReplicaSpecs.Worker.");
   const std::string no_policy =
@@ -198,14 +198,14 @@ TEST(JobSpec, ElasticPolicyWinsOverTheEnvironment) {
                             PyTorch().find("  runPolicy") - PyTorch().find("  elasticPolicy")),
            "");
   const JobSpec variables = Parsed(Edit(no_policy, "            env:\n", env));
-  EXPECT_EQ(variables.min, 2);
-  EXPECT_EQ(variables.max, 3);
+  EXPECT_EQ(variables.limits.min, 2);
+  EXPECT_EQ(variables.limits.max, 3);
   EXPECT_TRUE(variables.elastic);
   EXPECT_FALSE(variables.max_restarts.has_value());
   const JobSpec rigid = Parsed(no_policy);
   EXPECT_FALSE(rigid.elastic);
-  EXPECT_EQ(rigid.min, 2);
-  EXPECT_EQ(rigid.max, 2);
+  EXPECT_EQ(rigid.limits.min, 2);
+  EXPECT_EQ(rigid.limits.max, 2);
   EXPECT_TRUE(Parsed(Edit(no_policy, "spec:\n", "spec:\n  elasticPolicy: {}\n")).elastic);
 }
 
@@ -287,7 +287,7 @@ TEST(JobSpec, Names) {
   EXPECT_EQ(Parsed(Edit(WithMaster(), "bert", std::string(32, 'x'))).name, std::string(32, 'x'));
   const std::string many = Edit(WithMaster(), "replicas: 3", "replicas: 10000");
   EXPECT_NE(Refused(Edit(many, "bert", std::string(32, 'x'))).find("the limit is 31"), std::string::npos);
-  EXPECT_EQ(Parsed(Edit(many, "bert", std::string(31, 'x'))).max, 10'001);
+  EXPECT_EQ(Parsed(Edit(many, "bert", std::string(31, 'x'))).limits.max, 10'001);
 }
 
 TEST(JobSpec, Categories) {
@@ -642,6 +642,19 @@ TEST(JobSpec, ReadsJsonAndWhatKubectlShows) {
                 .name,
             "bert");
   EXPECT_EQ(Parsed(Edit(WithMaster(), "spec:\n", "status: {conditions: []}\nspec:\n")).name, "bert");
+}
+
+TEST(JobSpec, ParseJobsBoundsTheDocumentItKeeps) {
+  // Control characters take one byte here and six in JSON.
+  std::string escapes = "\"";
+  for (int i = 0; i < 30'000; ++i) escapes += "\\a";
+  escapes += '"';
+  const std::string list =
+      "[" + escapes + "," + escapes + "," + escapes + "," + escapes + "," + escapes + "," + escapes + "]";
+  const std::string text = Edit(PyTorch(), "env:", "args: " + list + "\n            env:");
+  EXPECT_NE(Refused(text).find("bytes as JSON, the limit is 1048576; keep data in files"), std::string::npos);
+  const std::string one = Edit(PyTorch(), "env:", "args: [" + escapes + "]\n            env:");
+  EXPECT_EQ(Parsed(Parsed(one).document), Parsed(one)) << "longer than a JSON reader takes, so YAML reads it";
 }
 
 }  // namespace

@@ -5,7 +5,7 @@
 #include <array>
 #include <limits>
 
-#include "codec/json.h"
+#include "document/json_text.h"
 
 namespace voda::spec {
 

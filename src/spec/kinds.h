@@ -2,7 +2,7 @@
 // the document were read before.
 #pragma once
 
-#include "spec/field.h"
+#include "document/field.h"
 #include "spec/job_spec.h"
 #include "spec/pod_template.h"
 

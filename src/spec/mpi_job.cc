@@ -22,7 +22,7 @@ constexpr std::array<std::string_view, 8> kFieldsV2 = {
 // How the operator brings pods together.
 constexpr std::array<std::string_view, 5> kOfOperator = {
     "mpiDistribution", "mpiImplementation", "launcherCreationPolicy", "sshAuthMountPath", "waitForWorkers"};
-constexpr std::array<std::string_view, 2> kReplicaTypes = {"Launcher", "Worker"};
+constexpr std::array<std::string_view, 2> kMpiReplicaTypes = {"Launcher", "Worker"};
 
 bool Mentions(const Container& container, std::string_view word) {
   const auto holds = [&](const std::string& text) { return text.find(word) != std::string::npos; };
@@ -51,8 +51,8 @@ void ReadMpiJob(const Field& field, RunAs run_as, JobSpec& spec) {
 
   const Field replicas = field.At("mpiReplicaSpecs");
   if (!replicas.present()) replicas.Fail("missing; give Launcher and Worker");
-  replicas.OnlyKnown(kReplicaTypes);
-  for (const std::string_view type : kReplicaTypes) {
+  replicas.OnlyKnown(kMpiReplicaTypes);
+  for (const std::string_view type : kMpiReplicaTypes) {
     const Field replica = replicas.At(type);
     if (!replica.present()) replica.Fail(fmt::format("missing; an MPIJob has a Launcher and a Worker"));
   }
@@ -75,7 +75,7 @@ void ReadMpiJob(const Field& field, RunAs run_as, JobSpec& spec) {
   TakeGpuType(worker, launcher, spec, report);
   ReadSettings(launcher, spec, report);
   DecideSizes(ReadSizes(launcher, spec.slots_per_worker, report), worker, spec, report);
-  spec.elastic = spec.min < spec.max;
+  spec.elastic = spec.limits.min < spec.limits.max;
   spec.gpus_per_worker = worker.gpus.value_or(1);
   spec.restart_policy = launcher.restart_policy.value_or(v1 ? RestartPolicy::kNo : RestartPolicy::kOnFailure);
   spec.grace_seconds = launcher.grace_seconds.value_or(spec.grace_seconds);

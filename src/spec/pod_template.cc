@@ -7,11 +7,11 @@
 #include <limits>
 #include <utility>
 
-#include "codec/json.h"
+#include "document/json_text.h"
+#include "document/path.h"
 #include "model/job.h"
 #include "spec/container.h"
 #include "spec/names.h"
-#include "spec/path.h"
 
 namespace voda::spec {
 
@@ -68,7 +68,7 @@ std::optional<Field> ChooseContainer(const Field& field, const ReplicaRules& rul
                            containers.size(), fmt::join(rules.containers, " or ")));
     return std::nullopt;
   }
-  const Field& container = containers[static_cast<std::size_t>(chosen - names.begin())];
+  const Field& container = containers.begin()[chosen - names.begin()];
   if (rules.run_as == RunAs::kContainers) return container;
   std::vector<std::string> others;
   for (auto name = names.begin(); name != names.end(); ++name) {

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "document/field.h"
 #include "spec/expand.h"
-#include "spec/field.h"
 #include "spec/job_spec.h"
 
 namespace voda::spec {

@@ -5,7 +5,7 @@
 #include <limits>
 #include <utility>
 
-#include "codec/json.h"
+#include "document/json_text.h"
 #include "model/job.h"
 #include "spec/kinds.h"
 #include "spec/settings.h"
@@ -25,7 +25,7 @@ constexpr std::array<std::string_view, 11> kElasticFields = {
     "minReplicas", "maxReplicas", "rdzvBackend",  "rdzvPort",    "rdzvHost", "rdzvId",
     "rdzvConf",    "standalone",  "nProcPerNode", "maxRestarts", "metrics"};
 constexpr std::array<std::string_view, 2> kConfFields = {"key", "value"};
-constexpr std::array<std::string_view, 2> kReplicaTypes = {"Master", "Worker"};
+constexpr std::array<std::string_view, 2> kPyTorchReplicaTypes = {"Master", "Worker"};
 
 std::optional<Setting> ReadWorkers(const Field& field) {
   const auto whole = field.Whole(1, kMaxWorkers);
@@ -126,7 +126,7 @@ void MakeRigid(const Sizes& sizes, const Replica& worker, JobSpec& spec, Report&
                     "make it elastic.",
                     setting->path, setting->value, size));
   }
-  spec.min = spec.num = spec.max = size;
+  spec.limits.min = spec.limits.num = spec.limits.max = size;
 }
 
 }  // namespace
@@ -136,7 +136,7 @@ void ReadPyTorchJob(const Field& field, RunAs run_as, JobSpec& spec) {
   field.OnlyKnown(kFields);
   const Field replicas = field.At("pytorchReplicaSpecs");
   if (!replicas.present()) replicas.Fail("missing; give Worker");
-  replicas.OnlyKnown(kReplicaTypes);
+  replicas.OnlyKnown(kPyTorchReplicaTypes);
 
   ReplicaRules rules;
   rules.run_as = run_as;
@@ -161,7 +161,7 @@ void ReadPyTorchJob(const Field& field, RunAs run_as, JobSpec& spec) {
   } else {
     DecideSizes(sizes, worker, spec, report);
   }
-  spec.elastic = policy.present() || spec.min < spec.max;
+  spec.elastic = policy.present() || spec.limits.min < spec.limits.max;
   spec.gpus_per_worker = source.gpus.value_or(1);
   spec.restart_policy = source.restart_policy.value_or(RestartPolicy::kOnFailure);
   spec.grace_seconds = source.grace_seconds.value_or(spec.grace_seconds);
@@ -171,7 +171,7 @@ void ReadPyTorchJob(const Field& field, RunAs run_as, JobSpec& spec) {
                             spec.gpus_per_worker, run_as == RunAs::kContainers ? "is counted as" : "gets",
                             spec.gpus_per_worker));
   }
-  if (spec.min < spec.max && spec.max_restarts && *spec.max_restarts < kFewRestarts) {
+  if (spec.limits.min < spec.limits.max && spec.max_restarts && *spec.max_restarts < kFewRestarts) {
     report.Warn(
         fmt::format("{}.maxRestarts is {}: torchrun spends one restart on each change of size and fails "
                     "when none is left; leave it out, or give {} or more.",

@@ -8,7 +8,7 @@
 #include <optional>
 #include <system_error>
 
-#include "codec/json.h"
+#include "document/json_text.h"
 
 namespace voda::spec {
 

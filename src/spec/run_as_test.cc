@@ -32,7 +32,7 @@ TEST(RunAs, AnImageKnowsItsCommand) {
     EXPECT_NE(Refused(text).find("containers[0].command: missing"), std::string::npos);
     const JobSpec job = AsContainers(text);
     EXPECT_TRUE(job.worker.command.empty());
-    EXPECT_EQ(job.max, 4) << "the rest is read as ever";
+    EXPECT_EQ(job.limits.max, 4) << "the rest is read as ever";
   }
   EXPECT_EQ(
       AsContainers(Edit(MpiV1(), "command: [\"/bin/bash\", \"-c\"]", "command: ~")).launcher->args.size(),

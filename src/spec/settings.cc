@@ -9,10 +9,10 @@
 #include <system_error>
 #include <utility>
 
-#include "codec/json.h"
+#include "document/json_text.h"
+#include "document/path.h"
 #include "model/job.h"
 #include "spec/names.h"
-#include "spec/path.h"
 
 namespace voda::spec {
 
@@ -116,18 +116,18 @@ void DecideSizes(const Sizes& sizes, const Replica& workers, JobSpec& spec, Repo
   }
   if (!report.ok()) return;
   if (num) {
-    spec.num = num->value;
+    spec.limits.num = num->value;
   } else {
-    spec.num = workers.replicas ? *workers.replicas : (min ? min->value : 1);
-    if (min) spec.num = std::max(spec.num, min->value);
-    if (max) spec.num = std::min(spec.num, max->value);
-    if (workers.replicas && spec.num != *workers.replicas) {
+    spec.limits.num = workers.replicas ? *workers.replicas : (min ? min->value : 1);
+    if (min) spec.limits.num = std::max(spec.limits.num, min->value);
+    if (max) spec.limits.num = std::min(spec.limits.num, max->value);
+    if (workers.replicas && spec.limits.num != *workers.replicas) {
       report.Warn(fmt::format("{}.replicas {} lies outside of min and max; the job asks for {} workers.",
-                              workers.path, *workers.replicas, spec.num));
+                              workers.path, *workers.replicas, spec.limits.num));
     }
   }
-  spec.min = min ? min->value : spec.num;
-  spec.max = max ? max->value : spec.num;
+  spec.limits.min = min ? min->value : spec.limits.num;
+  spec.limits.max = max ? max->value : spec.limits.num;
 }
 
 bool IsSetting(std::string_view variable) {

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "spec/field.h"
+#include "document/field.h"
 #include "spec/job_spec.h"
 #include "spec/pod_template.h"
 

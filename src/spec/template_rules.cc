@@ -8,17 +8,15 @@
 #include <initializer_list>
 #include <utility>
 
-#include "codec/json.h"
-#include "spec/document.h"
-#include "spec/field.h"
-#include "spec/path.h"
+#include "base/enum_array.h"
+#include "base/text.h"
+#include "document/field.h"
+#include "document/json_text.h"
+#include "document/path.h"
 
 namespace voda {
 
 namespace {
-
-using spec::Field;
-using spec::Report;
 
 constexpr std::size_t kMostMessages = 20;
 constexpr int kMostPort = 65535;
@@ -48,7 +46,7 @@ enum class Rule : std::uint8_t {
   kReservedKeys,
 };
 
-constexpr std::array<RuleInfo, 22> kRules = {{
+constexpr EnumArray<RuleInfo, Rule::kReservedKeys> kRules = {{
     {"hostPath", "mounts a folder of the node", "use a PersistentVolumeClaim"},
     {"hostNetwork", "shares the node's network", "remove it"},
     {"hostPID", "sees the processes of the node", "remove it"},
@@ -74,7 +72,7 @@ constexpr std::array<RuleInfo, 22> kRules = {{
     {"ownerReferences", "ties the job's life to another object's", "remove it"},
     {"reservedKeys", "stands under a key by which Voda or an operator knows its objects", "remove it"},
 }};
-static_assert(kRules.size() == static_cast<std::size_t>(Rule::kReservedKeys) + 1);
+static_assert(kRules[Rule::kReservedKeys].name == "reservedKeys");
 
 // Those of kubernetes.io/docs/tasks/administer-cluster/sysctl-cluster/#safe-and-unsafe-sysctls.
 constexpr std::array<std::string_view, 12> kSafeSysctls = {"kernel.shm_rmid_forced",
@@ -90,17 +88,13 @@ constexpr std::array<std::string_view, 12> kSafeSysctls = {"kernel.shm_rmid_forc
                                                            "net.ipv4.tcp_rmem",
                                                            "net.ipv4.tcp_wmem"};
 constexpr std::string_view kOurs = "vodascheduler/";
+constexpr std::string_view kHostnameTaint = "vodascheduler/hostname";
 constexpr std::string_view kOperators = "training.kubeflow.org/";
 constexpr std::string_view kAppArmorKey = "container.apparmor.security.beta.kubernetes.io/";
 // What users set.
 constexpr std::array<std::string_view, 5> kUserKeys = {"vodascheduler/queue", "vodascheduler/accelerator",
                                                        "vodascheduler/category", "vodascheduler/priority",
                                                        "vodascheduler/preemptible"};
-
-template <class List>
-bool In(const List& list, std::string_view value) {
-  return std::find(list.begin(), list.end(), value) != list.end();
-}
 
 // Empty text is none to Kubernetes.
 std::string TextOf(const Field& field) {
@@ -121,7 +115,7 @@ class Search {
       for (const auto& [type, replica] : body.At(kind).Members()) {
         const Field pod = replica.At("template");
         Metadata(pod.At("metadata"), true);
-        Pod(pod.At("spec"));
+        Pod(pod.At("spec"), type == "Launcher");
       }
     }
   }
@@ -133,7 +127,7 @@ class Search {
 
  private:
   void Found(Rule rule, const Field& field, const std::string& value) {
-    const RuleInfo& info = kRules[static_cast<std::size_t>(rule)];
+    const RuleInfo& info = kRules[rule];
     if (allowed_.contains(info.name)) return;
     if (messages_.size() >= kMostMessages) {
       ++more_;
@@ -168,7 +162,7 @@ class Search {
     }
   }
 
-  void Pod(const Field& pod) {
+  void Pod(const Field& pod, bool launcher) {
     NotTrue(Rule::kHostNetwork, pod.At("hostNetwork"));
     NotTrue(Rule::kHostPid, pod.At("hostPID"));
     NotTrue(Rule::kHostIpc, pod.At("hostIPC"));
@@ -185,7 +179,9 @@ class Search {
       Only({"default"}, Rule::kServiceAccount, pod.At(name));
     }
     Only({}, Rule::kNodeName, pod.At("nodeName"));
-    for (const Field& toleration : pod.At("tolerations").Items()) Toleration(toleration);
+    for (const Field& toleration : pod.At("tolerations").Items()) {
+      if (!launcher || !GivenToLaunchers(toleration)) Toleration(toleration);
+    }
     PriorityClass(pod.At("priorityClassName"));
     Only({"default-scheduler"}, Rule::kScheduler, pod.At("schedulerName"));
   }
@@ -220,6 +216,12 @@ class Search {
     }
   }
 
+  // Where nodes are steered by taints, Voda writes this into the template of every launcher itself.
+  static bool GivenToLaunchers(const Field& toleration) {
+    return TextOf(toleration.At("key")) == kHostnameTaint && TextOf(toleration.At("operator")) == "Exists" &&
+           toleration.Members().size() == 2;
+  }
+
   void Toleration(const Field& toleration) {
     const Field key = toleration.At("key");
     const std::string text = TextOf(key);
@@ -252,7 +254,7 @@ Status CheckRuleNames(const std::vector<std::string>& names) {
   std::string unknown;
   for (const std::string& name : names) {
     if (In(known, name)) continue;
-    const std::string_view nearest = spec::NearestName(name, known);
+    const std::string_view nearest = NearestName(name, known);
     unknown += fmt::format("{}{}{}", unknown.empty() ? "" : ", ", QuotedBrief(name),
                            nearest.empty() ? "" : fmt::format(" (did you mean {}?)", nearest));
   }
@@ -261,13 +263,9 @@ Status CheckRuleNames(const std::vector<std::string>& names) {
       fmt::format("no rule for pod templates is named {}; there are {}", unknown, fmt::join(known, ", "))};
 }
 
-std::vector<std::string> DangersOf(std::string_view document,
-                                   const std::set<std::string, std::less<>>& allowed) {
-  const auto documents = spec::ReadDocuments(document, SpecLimits());
-  if (!documents) return {documents.error().message};
-  if (documents->size() != 1) return {fmt::format("{} documents in the place of one job", documents->size())};
+std::vector<std::string> DangersOf(const Value& document, const std::set<std::string, std::less<>>& allowed) {
   Report report;
-  const Field root(documents->front().get(), "", report);
+  const Field root(&document, "", report);
   if (!root.present()) return {"no job in it"};
   Search search(allowed);
   search.Job(root);

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "document/value.h"
 
 namespace voda {
 
@@ -29,9 +30,7 @@ const std::vector<RuleInfo>& TemplateRules();
 Status CheckRuleNames(const std::vector<std::string>& names);
 
 // What the job breaks of the rules that are not allowed, one message each with the field, the value and the
-// fix, at most 20 and then their number; empty: nothing. `document` is one job, such as JobSpec::document,
-// within the default SpecLimits; one that cannot be read is refused, too.
-std::vector<std::string> DangersOf(std::string_view document,
-                                   const std::set<std::string, std::less<>>& allowed);
+// fix, at most 20 and then their number; empty: nothing. `document` is one job.
+std::vector<std::string> DangersOf(const Value& document, const std::set<std::string, std::less<>>& allowed);
 
 }  // namespace voda

@@ -9,11 +9,11 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <optional>
-#include <sstream>
 
+#include "base/files.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "store/schema.h"
 
 namespace voda {
@@ -105,16 +105,11 @@ std::optional<int> Holder(const std::string& path) {
   if (::stat(path.c_str(), &info) != 0) return std::nullopt;
   const std::string wanted =
       fmt::format("{:02x}:{:02x}:{}", major(info.st_dev), minor(info.st_dev), info.st_ino);
-  std::ifstream locks("/proc/locks");
-  std::string number;
-  std::string kind;
-  std::string advice;
-  std::string mode;
-  std::string file;
-  int pid = 0;
-  for (std::string line; std::getline(locks, line);) {
-    std::istringstream fields(line);
-    if (fields >> number >> kind >> advice >> mode >> pid >> file && file == wanted && pid > 0) return pid;
+  const auto locks = ReadFile("/proc/locks", std::size_t{16} << 20);
+  for (const std::string_view line : SplitEnded(locks ? std::string_view(*locks) : "")) {
+    const auto words = SplitWords(line);  // "1: POSIX ADVISORY WRITE PID MAJOR:MINOR:INODE ..."
+    if (words.size() < 6 || words[5] != wanted) continue;
+    if (const int pid = std::atoi(std::string(words[4]).c_str()); pid > 0) return pid;
   }
   return std::nullopt;
 }

@@ -22,57 +22,76 @@ namespace fs = std::filesystem;
 using sim::TempDir;
 using testing::Bytes;
 using testing::ChildProcess;
-using testing::MakeJob;
+using testing::Has;
 using testing::MountDisk;
 using testing::MustOpen;
 using testing::OpenError;
 using testing::Transact;
 
-bool Has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
+void PutJob(Store& store, const std::string& name) {
+  store.Write(
+      "INSERT INTO jobs (name, token, category, gpu_type, kind, status, message, warnings, held, deleting, "
+      "priority, min, num, max, gpus_per_worker, submitted, waited, ran, gpu_seconds, attained, waiting, "
+      "running, accounted, starts, failures, epoch, total_epochs) VALUES (?, 'secret', 'mnist', 'v100', "
+      "'PyTorchJob', 'Running', '', '', 0, 0, 0, 1, 1, 1, 1, 1000, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)",
+      name);
+}
+
+std::int64_t Count(Store& store, const std::string& table) {
+  return store.connection().Number("SELECT count(*) FROM " + table).value();
 }
 
 // A database with some of everything, closed.
 void Fill(const std::string& path, int jobs) {
-  const auto database = MustOpen(path);
+  const auto store = MustOpen(path);
   EXPECT_EQ(
-      Transact(*database,
+      Transact(*store,
                [&] {
-                 for (int i = 0; i < jobs; ++i) {
-                   JobRecord job = MakeJob("job" + std::to_string(i), i % 3 == 0 ? "Completed" : "Running");
-                   if (i % 40 == 0) job.document = std::string(20'000, 'd');
-                   database->AddSize(database->InsertJob(job), {.to = 1, .reason = "r"});
-                   database->AddRound({.gpu_type = "v100", .round = i, .changes = std::string(200, 'c')});
-                   database->PutMean({"v100", "mnist" + std::to_string(i), "epoch", 1, 1, 1, 1});
-                   database->PutIdempotency({std::to_string(i), "h", 1, 200, "t", "body"});
-                 }
-                 database->PutNode({.name = "n0"});
-                 database->PutSetting("k", "v");
+                 for (int i = 0; i < jobs; ++i) PutJob(*store, "job" + std::to_string(i));
+                 for (const char* sql : {
+                          "UPDATE jobs SET status = 'Completed' WHERE id % 3 = 0",
+                          "INSERT INTO documents SELECT id, iif(id % 40 = 1, hex(zeroblob(10000)), '{}') "
+                          "FROM jobs",
+                          "INSERT INTO sizes SELECT id, 1, 1, 1, 0, 1, 'r', 't', 'n' FROM jobs",
+                          "INSERT INTO rounds SELECT id, 'v100', id, 1, 'a', 't', 'n', 1, "
+                          "hex(zeroblob(100)) FROM jobs",
+                          "INSERT INTO means SELECT id, 'v100', name, 'epoch', 1, 1, 1, 1, id FROM jobs",
+                          "INSERT INTO idempotency SELECT id, 'h', 1, name FROM jobs",
+                          "INSERT INTO ledger SELECT name, id, 'v100', 's', 1, 0, '{}', '{}' FROM jobs",
+                          "INSERT INTO nodes VALUES ('n0', 'v100', 'ready', 1)",
+                          "INSERT INTO settings VALUES ('k', 'v')",
+                      })
+                   store->Write(sql);
                }),
       "");
 }
 
 // Reads and writes all there is; whether anything was an error.
-bool AnythingFails(Database& database) {
-  bool failed = !database.Jobs({}) || !database.Jobs({.statuses = {"Running", "Completed"}}) ||
-                !database.Job("job5") || !database.Sizes(3) || !database.Rounds("v100", 0, 1000) ||
-                !database.Rounds("", 0, 1000) || !database.Nodes() || !database.Settings() ||
-                !database.Means() || !database.Idempotency("3");
-  const auto jobs = database.Jobs({});
-  if (jobs) {
-    for (const JobRecord& job : *jobs) failed = !database.Sizes(job.id) || failed;
-  }
-  for (int i = 0; i < 300; ++i) failed = !database.Idempotency(std::to_string(i)) || failed;
-  const std::string wrote = Transact(database, [&] {
-    JobRecord job = MakeJob("one more");
-    job.id = database.InsertJob(job);
-    database.AddSize(job.id, {});
-    database.UpdateJob(job);
-    database.AddRound({});
-    database.PutMean({});
-    database.PutIdempotency({});
-    database.Prune({.ended_jobs = 1, .rounds = 1, .sizes_per_job = 0, .means = 1, .idempotency_seconds = 0},
-                   1e9);
+bool AnythingFails(Store& store) {
+  bool failed = false;
+  for (const char* sql : {
+           "SELECT sum(length(name || token || category || status || message || submitted)) FROM jobs",
+           "SELECT count(*) FROM jobs INDEXED BY jobs_status WHERE status >= ''",
+           "SELECT count(*) FROM jobs WHERE name IN (SELECT 'job' || (id - 1) FROM jobs)",
+           "SELECT sum(length(document)) FROM documents",
+           "SELECT sum(length(reason || cause || nodes)) FROM sizes",
+           "SELECT sum(length(changes || gpu_type)) FROM rounds",
+           "SELECT count(*) FROM rounds INDEXED BY rounds_type WHERE gpu_type >= ''",
+           "SELECT sum(length(category)) FROM means",
+           "SELECT count(*) FROM means INDEXED BY means_written WHERE written >= 0",
+           "SELECT sum(length(key || jobs)) FROM idempotency",
+           "SELECT count(*) FROM idempotency INDEXED BY idempotency_time WHERE time >= 0",
+           "SELECT sum(length(name || state || document)) FROM ledger",
+           "SELECT count(*) FROM ledger WHERE name IN (SELECT 'job' || id FROM jobs)",
+           "SELECT count(*) FROM nodes",
+           "SELECT count(*) FROM settings",
+       })
+    failed = !store.connection().Number(sql) || failed;
+  const std::string wrote = Transact(store, [&] {
+    PutJob(store, "one more");
+    for (const char* table :
+         {"sizes", "documents", "rounds", "means", "idempotency", "ledger", "nodes", "settings", "jobs"})
+      store.Write(std::string("DELETE FROM ") + table);
   });
   return failed || !wrote.empty();
 }
@@ -89,7 +108,7 @@ TEST(OpenTest, ANewFileIsForItsOwnerOnly) {
   const TempDir folder;
   const std::string path = folder.Path("voda.db");
   const auto database = MustOpen(path);
-  ASSERT_EQ(Transact(*database, [&] { database->InsertJob(MakeJob("a")); }), "");
+  ASSERT_EQ(Transact(*database, [&] { PutJob(*database, "a"); }), "");
   for (const std::string& file : {path, path + "-wal"}) {
     struct stat info {};
     ASSERT_EQ(::stat(file.c_str(), &info), 0) << file;
@@ -144,7 +163,7 @@ TEST(OpenTest, RefusesANewerSchema) {
     auto newer = SqliteConnection::Open(path);
     ASSERT_TRUE((*newer)->Run("PRAGMA user_version = 99"));
   }
-  ExpectRefusedUntouched(path, "has version 99, and this Voda knows versions up to 1");
+  ExpectRefusedUntouched(path, "has version 99, and this Voda knows versions up to 4");
 }
 
 TEST(OpenTest, TakesAnEmptyFileAsNewButNotBesideALog) {
@@ -194,7 +213,7 @@ TEST(OpenTest, NoOverwrittenPageGoesUnnoticed) {
     std::string bad = whole;
     for (std::size_t i = 0; i < 4096; ++i) bad[page * 4096 + i] = static_cast<char>(random());
     const std::string file = folder.Write("bad.db", bad);
-    const auto opened = Database::Open(file);
+    const auto opened = Store::Open(file);
     if (!opened) {
       ++found_at_start;
       EXPECT_TRUE(Bytes(file) == bad) << "it was changed";
@@ -230,7 +249,7 @@ TEST(OpenTest, RandomDamageNeverCrashes) {
       continue;
     }
     connection->reset();
-    const auto opened = Database::Open(file);
+    const auto opened = Store::Open(file);
     noticed += !opened || AnythingFails(**opened) ? 1 : 0;
   }
   EXPECT_GT(noticed, 50);
@@ -256,7 +275,7 @@ TEST(OpenTest, ADamagedLogGivesAPrefixOfWhatWasCommitted) {
   ChildProcess([&] {
     const auto database = MustOpen(path);
     for (int i = 0; i < 60; ++i) {
-      EXPECT_EQ(Transact(*database, [&] { database->InsertJob(MakeJob("job" + std::to_string(i))); }), "");
+      EXPECT_EQ(Transact(*database, [&] { PutJob(*database, "job" + std::to_string(i)); }), "");
     }
     ::raise(SIGKILL);
   }).Wait();
@@ -271,12 +290,16 @@ TEST(OpenTest, ADamagedLogGivesAPrefixOfWhatWasCommitted) {
     if (seed % 4 == 0) bad.resize(random() % bad.size());
     const std::string copy = folder.Write("copy.db", file);
     folder.Write("copy.db-wal", bad);
-    const auto opened = Database::Open(copy);
+    const auto opened = Store::Open(copy);
     if (!opened) continue;
-    const auto jobs = (*opened)->Jobs({});
-    ASSERT_TRUE(jobs);
-    for (std::size_t i = 0; i < jobs->size(); ++i) EXPECT_EQ((*jobs)[i].name, "job" + std::to_string(i));
-    shortest = std::min(shortest, jobs->size());
+    SqliteQuery query = (*opened)->Query("SELECT name FROM jobs ORDER BY id");
+    std::size_t jobs = 0;
+    for (std::string name; query.Step(); ++jobs) {
+      query.Read(name);
+      EXPECT_EQ(name, "job" + std::to_string(jobs));
+    }
+    ASSERT_TRUE(query.status());
+    shortest = std::min(shortest, jobs);
   }
   EXPECT_LT(shortest, 60U);
 }
@@ -294,7 +317,7 @@ TEST(OpenTest, ReadOnlyFolderAndDiskAreRefused) {
       EXPECT_TRUE(Has(error, "cannot be written: Read-only file system; make it writable")) << error;
     }
     MountDisk(disk, "4m", MS_REMOUNT);
-    EXPECT_EQ(MustOpen(disk + "/voda.db")->Jobs({})->size(), 3U);
+    EXPECT_EQ(Count(*MustOpen(disk + "/voda.db"), "jobs"), 3);
   };
   VODA_WITH_OWN_MOUNTS(body);
 }
@@ -335,7 +358,7 @@ TEST(OpenTest, OneProcessAtATimeAndTheLockEndsWithIt) {
   ASSERT_EQ(::pipe(ready), 0);
   ChildProcess holder([&] {
     const auto database = MustOpen(path);
-    EXPECT_EQ(Transact(*database, [&] { database->InsertJob(MakeJob("a")); }), "");
+    EXPECT_EQ(Transact(*database, [&] { PutJob(*database, "a"); }), "");
     // A child that outlives its parent, as the shims of workers do, must not hold the file.
     const pid_t left = ::fork();
     if (left == 0) {
@@ -353,7 +376,7 @@ TEST(OpenTest, OneProcessAtATimeAndTheLockEndsWithIt) {
       << error;
   holder.Kill();
   EXPECT_EQ(::kill(left, 0), 0) << "its child lives";
-  EXPECT_EQ(MustOpen(path)->Jobs({})->size(), 1U);
+  EXPECT_EQ(Count(*MustOpen(path), "jobs"), 1);
   ::kill(left, SIGKILL);
   ::close(ready[0]);
   ::close(ready[1]);
@@ -364,7 +387,7 @@ TEST(OpenTest, ASecondOpeningInOneProcessIsRefusedAndHarmless) {
   const std::string path = folder.Path("voda.db");
   const auto database = MustOpen(path);
   EXPECT_TRUE(Has(OpenError(path), "is in use"));
-  EXPECT_EQ(Transact(*database, [&] { database->InsertJob(MakeJob("a")); }), "");
+  EXPECT_EQ(Transact(*database, [&] { PutJob(*database, "a"); }), "");
   ChildProcess other([&] { EXPECT_TRUE(Has(OpenError(path), "is in use")) << "the first still holds it"; });
   EXPECT_EQ(other.Wait(), 0);
 }
@@ -386,6 +409,46 @@ TEST(MigrationTest, RunsWhatIsMissingOnceAndKeepsWhatWasThere) {
   }
 }
 
+// The ledger came with version 2, the work done with version 3, the exit code with version 4.
+TEST(MigrationTest, TheLedgerGetsTheJobsThatHaveNotEnded) {
+  const TempDir folder;
+  const std::string path = folder.Write("voda.db", "");
+  {
+    auto first = SqliteConnection::Open(path);
+    ASSERT_TRUE(Migrate(**first, {Migrations().front()}));
+    const std::string job =
+        "INSERT INTO jobs (name, status, held, min, num, max, token, category, gpu_type, kind, message, "
+        "warnings, "
+        "deleting, priority, gpus_per_worker, submitted, waited, ran, gpu_seconds, attained, waiting, "
+        "running, "
+        "accounted, starts, failures, epoch, total_epochs) VALUES ";
+    const std::string rest =
+        ", 's', 'c', 'v100', 'PyTorchJob', '', '', 1, -3, 1, 1000, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0); ";
+    ASSERT_TRUE((*first)->Run(job + "('runs', 'Running', 1, 2, 3, 4" + rest + job +
+                              "('ended', 'Failed', 0, 1, 1, 1" + rest + job +
+                              "('team/object', 'Running', 0, 1, 1, 1" + rest +
+                              "INSERT INTO documents SELECT id, name FROM jobs; "
+                              "INSERT INTO idempotency VALUES ('k', 'h', 7, 201, 'ids', '1,2'); "
+                              "INSERT INTO nodes VALUES ('n', 'v100', 'ready', 4, '')"));
+  }
+  const auto store = MustOpen(path);
+  const auto text = [&](const std::string& sql) {
+    SqliteQuery query = store->Query(sql);
+    std::string value;
+    if (query.Step()) query.Read(value);
+    return value;
+  };
+  EXPECT_EQ(Count(*store, "ledger"), 1) << "an object is in the ledger of its cluster";
+  EXPECT_EQ(text("SELECT name || id || gpu_type || token || deleting || document FROM ledger"),
+            "runs1v100s1runs");
+  EXPECT_EQ(text("SELECT state FROM ledger"),
+            R"({"job":"runs","min":2,"num":3,"max":4,"priority":-3,"held":true})");
+  EXPECT_EQ(text("SELECT key || body_hash || jobs FROM idempotency"), "khruns ended");
+  EXPECT_EQ(text("SELECT document FROM documents WHERE job = 2"), "ended");
+  EXPECT_EQ(text("SELECT CAST(work_done AS TEXT) FROM jobs WHERE name = 'runs'"), "0.0");
+  EXPECT_EQ(text("SELECT CAST(exit_code AS TEXT) FROM jobs WHERE name = 'ended'"), "-1");
+}
+
 TEST(MigrationTest, OneThatFailsLeavesTheVersionBeforeIt) {
   const TempDir folder;
   const std::string path = folder.Path("voda.db");
@@ -397,9 +460,9 @@ TEST(MigrationTest, OneThatFailsLeavesTheVersionBeforeIt) {
     auto connection = SqliteConnection::Open(path);
     const Status status = Migrate(**connection, migrations);
     ASSERT_FALSE(status);
-    EXPECT_TRUE(Has(status.error().message, "to version 3")) << status.error().message;
+    EXPECT_TRUE(Has(status.error().message, "to version 6")) << status.error().message;
     EXPECT_TRUE(Has(status.error().message, "nowhere")) << status.error().message;
-    EXPECT_EQ(*(*connection)->Number("PRAGMA user_version"), 2);
+    EXPECT_EQ(*(*connection)->Number("PRAGMA user_version"), 5);
     EXPECT_EQ(*(*connection)->Number("SELECT count(*) FROM sqlite_schema WHERE name IN ('first', 'second')"),
               1);
   }

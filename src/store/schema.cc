@@ -116,6 +116,54 @@ CREATE TABLE idempotency (
 CREATE INDEX idempotency_time ON idempotency (time);
 )sql";
 
+// The ledger stands apart from the history: what was promised to users is a table of its own, which holds the
+// jobs that have not ended with their documents. What users asked for is the text that every ledger keeps
+// (ledger/job_state.h); the totals of these jobs are in the history. Requests that were carried out name
+// their jobs instead of an answer.
+constexpr std::string_view kLedger = R"sql(
+CREATE TABLE ledger (
+  name TEXT PRIMARY KEY NOT NULL,
+  id INTEGER NOT NULL UNIQUE,
+  gpu_type TEXT NOT NULL,
+  token TEXT NOT NULL,
+  submitted REAL NOT NULL,
+  deleting INTEGER NOT NULL,
+  state TEXT NOT NULL,
+  document TEXT NOT NULL
+) STRICT;
+INSERT INTO ledger (name, id, gpu_type, token, submitted, deleting, state, document)
+  SELECT name, id, gpu_type, token, submitted, deleting,
+         json_object('job', name, 'min', min, 'num', num, 'max', max, 'priority', priority, 'held',
+                     json(iif(held, 'true', 'false'))),
+         coalesce(document, '')
+  FROM jobs LEFT JOIN documents ON documents.job = jobs.id
+  WHERE status NOT IN ('Completed', 'Failed', 'Canceled')
+    AND instr(name, '/') = 0;  -- where there are namespaces, the ledger is the cluster's objects
+
+CREATE TABLE requests (
+  key TEXT PRIMARY KEY NOT NULL,
+  body_hash TEXT NOT NULL,
+  time REAL NOT NULL,
+  jobs TEXT NOT NULL
+) STRICT;
+INSERT INTO requests (key, body_hash, time, jobs)
+  SELECT key, body_hash, time,
+         coalesce((SELECT group_concat(name, ' ') FROM
+                    (SELECT jobs.name FROM json_each(iif(json_valid('[' || body || ']'), '[' || body || ']', '[]')) ids
+                     JOIN jobs ON jobs.id = ids.value ORDER BY ids.key)), '')
+  FROM idempotency;
+DROP TABLE idempotency;
+ALTER TABLE requests RENAME TO idempotency;
+CREATE INDEX idempotency_time ON idempotency (time);
+
+ALTER TABLE nodes DROP COLUMN devices;
+ALTER TABLE sizes ADD COLUMN nodes TEXT NOT NULL DEFAULT '';
+)sql";
+
+constexpr std::string_view kWorkDone = "ALTER TABLE jobs ADD COLUMN work_done REAL NOT NULL DEFAULT 0";
+
+constexpr std::string_view kExitCode = "ALTER TABLE jobs ADD COLUMN exit_code INTEGER NOT NULL DEFAULT -1";
+
 Status RunMigration(SqliteConnection& connection, std::string_view sql, std::size_t to) {
   // What a migration changes and the number that says so become durable together.
   Status status = connection.Run("BEGIN IMMEDIATE");
@@ -133,7 +181,7 @@ Status RunMigration(SqliteConnection& connection, std::string_view sql, std::siz
 }  // namespace
 
 const std::vector<std::string_view>& Migrations() {
-  static const std::vector<std::string_view> all = {kFirst};
+  static const std::vector<std::string_view> all = {kFirst, kLedger, kWorkDone, kExitCode};
   return all;
 }
 

@@ -22,7 +22,7 @@ constexpr std::size_t kMostStatements = 128;
 Error Damaged(const std::string& path, std::string_view what) {
   return Error{fmt::format(
       "the database '{0}' is damaged or not a database ({1}): move '{0}' and the files '{0}-*' away, "
-      "then put back a copy you trust, or start without it",
+      "then put back a copy you trust, or let `voda store rebuild` make one of the folders of jobs",
       path, what)};
 }
 
@@ -193,6 +193,11 @@ bool SqliteConnection::in_transaction() const {
 
 bool SqliteConnection::busy() const {
   return (sqlite3_errcode(handle_.get()) & 0xff) == SQLITE_BUSY;
+}
+
+bool SqliteConnection::disk_failed() const {
+  const int code = sqlite3_errcode(handle_.get()) & 0xff;
+  return code == SQLITE_FULL || code == SQLITE_IOERR;
 }
 
 void SqliteConnection::FoldLogOnClose(bool fold) {

@@ -62,6 +62,11 @@ class SqliteQuery {
   void Read(double& value);
   void Read(std::string& value);
   void Read(std::optional<double>& value);
+  // The next columns, in order.
+  template <class... Values>
+  void ReadAll(Values&... values) {
+    (Read(values), ...);
+  }
 
  private:
   void Check(int code);
@@ -88,7 +93,8 @@ class SqliteConnection {
   std::int64_t last_id() const;
   std::int64_t changed() const;  // rows of the last statement
   bool in_transaction() const;
-  bool busy() const;  // the last call failed because another process has the file
+  bool busy() const;         // the last call failed because another process has the file
+  bool disk_failed() const;  // it failed because the disk is full or broken
   // Off: the file stays as it is when the connection is closed, and so does the log beside it.
   void FoldLogOnClose(bool fold);
 

@@ -1,5 +1,5 @@
-// For tests of this folder only: a job to store, and bodies that run in a process of their own, which may be
-// killed, may have a disk of its own, or may break its own limits.
+// For tests of what is kept in a store: how to open one, and bodies that run in a process of their own, which
+// may be killed, may have a disk of its own, or may break its own limits.
 #pragma once
 
 #include <sys/types.h>
@@ -8,23 +8,22 @@
 #include <memory>
 #include <string>
 
-#include "store/database.h"
+#include "store/store.h"
 
 namespace voda::testing {
 
-JobRecord MakeJob(std::string name, std::string status = "Waiting");
-
-std::unique_ptr<Database> MustOpen(const std::string& path);
+std::unique_ptr<Store> MustOpen(const std::string& path);
 std::string OpenError(const std::string& path);  // empty where it opens
 std::string Bytes(const std::string& path);
 
 // Runs the body in a transaction; the message of the error, empty where all went well.
 template <class Body>
-std::string Transact(Database& database, Body&& body) {
-  if (const Status begun = database.Begin(); !begun) return begun.error().message;
+std::string Transact(Store& store, Body&& body) {
   body();
-  const Status committed = database.Commit();
-  return committed ? "" : committed.error().message;
+  std::string error = "not committed";
+  store.OnCommit([&](const Status& committed) { error = committed ? "" : committed.error().message; });
+  store.Commit();
+  return error;
 }
 
 // A forked process that runs `body`; it is killed when this object ends, if it still lives.
@@ -43,6 +42,10 @@ class ChildProcess {
   pid_t pid_ = -1;
 };
 
+inline bool Has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
 inline constexpr int kNoMounts = 77;
 
 // From here on this process has mounts of its own, which end with it. Where even a user namespace is refused,
@@ -50,6 +53,7 @@ inline constexpr int kNoMounts = 77;
 void OwnMounts();
 // A disk of that size ("1m") in memory; with MS_REMOUNT, another size or other flags for one that is there.
 void MountDisk(const std::string& folder, const std::string& size, unsigned long flags = 0);
+void FillDisk(const std::string& file);  // with this file
 
 }  // namespace voda::testing
 

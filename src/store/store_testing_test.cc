@@ -1,5 +1,6 @@
 #include "store/store_testing.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sched.h>
 #include <sys/mount.h>
@@ -14,23 +15,12 @@
 #include <sstream>
 #include <utility>
 
+#include "base/files.h"
+
 namespace voda::testing {
 
-JobRecord MakeJob(std::string name, std::string status) {
-  JobRecord job;
-  job.name = std::move(name);
-  job.category = "mnist";
-  job.gpu_type = "v100";
-  job.kind = "PyTorchJob";
-  job.document = R"({"kind": "PyTorchJob"})";
-  job.token = "secret";
-  job.status = std::move(status);
-  job.submitted = 1000;
-  return job;
-}
-
-std::unique_ptr<Database> MustOpen(const std::string& path) {
-  auto opened = Database::Open(path);
+std::unique_ptr<Store> MustOpen(const std::string& path) {
+  auto opened = Store::Open(path);
   if (!opened) {
     ADD_FAILURE() << opened.error().message;
     std::abort();
@@ -39,7 +29,7 @@ std::unique_ptr<Database> MustOpen(const std::string& path) {
 }
 
 std::string OpenError(const std::string& path) {
-  const auto opened = Database::Open(path);
+  const auto opened = Store::Open(path);
   return opened ? "" : opened.error().message;
 }
 
@@ -90,6 +80,15 @@ void MountDisk(const std::string& folder, const std::string& size, unsigned long
   if (::mount("voda-test", folder.c_str(), "tmpfs", flags, options.c_str()) != 0) {
     ADD_FAILURE() << "mount: " << std::strerror(errno);
     ::_exit(1);
+  }
+}
+
+void FillDisk(const std::string& file) {
+  const Fd filler(::open(file.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+  for (std::size_t bytes = 4096; bytes > 0; bytes /= 2) {
+    const std::string block(bytes, 'x');
+    while (WriteAll(filler.get(), block)) {
+    }
   }
 }
 

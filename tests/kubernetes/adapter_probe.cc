@@ -63,14 +63,14 @@ void Order(KubeflowCluster& cluster, std::istream& words) {
   std::string seats;
   words >> action.id >> kind >> action.job >> seats;
   action.kind = KindOf(kind);
-  std::vector<Node> nodes;
+  PerNode<Node> nodes;
   std::istringstream list(seats == "." ? "" : seats);
   for (std::string seat; std::getline(list, seat, ',');) {
     if (seat == "-") {
       action.workers.push_back(kNoNode);
       continue;
     }
-    action.workers.push_back(static_cast<NodeIndex>(nodes.size()));
+    action.workers.push_back(nodes.end_index());
     nodes.push_back({seat, 8, NodeState::kReady});
   }
   cluster.PortFor("a100").Execute(action, nodes);
@@ -97,6 +97,36 @@ void Create(kube::Transport& transport, std::istream& words) {
   Say(reply.ok() ? "created " + name : "refused " + reply.error->Text());
 }
 
+// Says what the owner of the jobs and the scheduler would be told.
+class Teller final : public ClusterSink, public JobsOwner {
+ public:
+  void Post(std::vector<TypedEvent> events) override {
+    for (const TypedEvent& one : events) std::visit(Sayer(), one.event);
+  }
+  void Notice(JobNotice notice) override { Say(fmt::format("failed {} {}", notice.job, notice.message)); }
+  void Gone(const std::string& job, std::vector<TypedEvent> nodes) override {
+    Say("gone " + job);
+    Post(std::move(nodes));
+  }
+  void Ready(LedgerContents, std::vector<TypedEvent>) override {}
+  void Found(FoundJob, std::vector<TypedEvent>) override {}
+  void Answer(std::function<void()> answer) override { answer(); }
+
+  void Seen(const JobObject& job) override {
+    Say(fmt::format("seen {} {} {}", JobId(job), job.suspended ? "suspended" : "running", job.replicas));
+  }
+  void Synced(std::vector<TypedEvent> nodes) override {
+    Post(std::move(nodes));
+    Say("synced");
+  }
+  void Gone(const std::string&) override {}
+  void Stuck(const std::string& job, const std::string& why) override {
+    Say(fmt::format("stuck {} {}", job, why));
+  }
+  void TellUser(const JobObject&, const JobWord&) override {}
+  bool MayWrite() override { return true; }
+};
+
 int Main(int argc, char** argv) {
   const auto config = kube::FindKubeConfig(argv[1]);
   if (!config) {
@@ -112,32 +142,9 @@ int Main(int argc, char** argv) {
   ClusterConfig options;
   if (argc > 2) options.mpi_version = argv[2];
   options.nodes.not_ready_grace = 3;
-  KubeflowCluster::Callbacks callbacks;
-  callbacks.post = [](const std::string&, const Event& event) { std::visit(Sayer(), event); };
-  callbacks.seen = [](const JobObject& job) {
-    Say(fmt::format("seen {} {} {}", JobId(job), job.suspended ? "suspended" : "running", job.replicas));
-  };
-  callbacks.ended = [](const std::string&, const Event& event, const std::vector<NodeBook::Change>& nodes) {
-    std::visit(Sayer(), event);
-    for (const NodeBook::Change& change : nodes) std::visit(Sayer(), change.event);
-  };
-  callbacks.gone = [](const std::string& job, const std::vector<NodeBook::Change>& nodes) {
-    Say("gone " + job);
-    for (const NodeBook::Change& change : nodes) std::visit(Sayer(), change.event);
-  };
-  callbacks.synced = [](const std::vector<NodeBook::Change>& nodes) {
-    for (const NodeBook::Change& change : nodes) std::visit(Sayer(), change.event);
-    Say("synced");
-  };
-  callbacks.failed = [](const std::string& job, const std::string&, const std::string& message, int) {
-    Say(fmt::format("failed {} {}", job, message));
-  };
-  callbacks.stuck = [](const std::string& job, const std::string& why) {
-    Say(fmt::format("stuck {} {}", job, why));
-  };
-  callbacks.may_write = [] { return true; };
+  Teller teller;
   {
-    const auto cluster = KubeflowCluster::Create(**transport, counters, options, callbacks);
+    const auto cluster = KubeflowCluster::Create(**transport, counters, options, teller, teller);
     cluster->Start();
     for (std::string line; std::getline(std::cin, line);) {
       std::istringstream words(line);

@@ -1,9 +1,10 @@
-"""Orders of the scheduler through the real Kubeflow operators on nodes that KWOK plays, by the program adapter_probe:
+"""Orders of the scheduler through the real Kubeflow operators on nodes that KWOK simulates, by the program adapter_probe:
 what is asked for is what the cluster then shows, nothing that may stay is touched, and nothing is written twice.
 
     VODA_ADAPTER_PROBE=build/release/tests/adapter_probe python3 tests/kubernetes/adapter_test.py
 """
 import os
+import subprocess
 import sys
 import time
 import unittest
@@ -34,6 +35,9 @@ class Probe(client_test.Probe):
 
     def writes(self):
         return int(self.ask("writes", "writes").split()[1])
+
+
+LEDGER = os.environ.get("VODA_LEDGER_PROBE") or os.path.join(ROOT, "build", "release", "tests", "ledger_probe")
 
 
 class AdapterTest(unittest.TestCase):
@@ -88,6 +92,12 @@ class AdapterTest(unittest.TestCase):
     def placed(self, name):
         workers = self.workers(name)
         return [workers[index][0] for index in sorted(workers)]
+
+    def test_objects_are_a_ledger(self):
+        """The contract of ledgers, kept by objects: also for a leader that dies after any of its writes."""
+        run = subprocess.run([LEDGER, self.cluster.voda_kubeconfig, "--gtest_brief=1"], timeout=300,
+                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        self.assertEqual(run.returncode, 0, run.stdout)
 
     def life(self, kind):
         probe = self.probe()

@@ -578,7 +578,7 @@ print("answer", urllib.request.urlopen(request, timeout=20).status, flush=True)
 
 class Inside(unittest.TestCase):
     """The chart installed on real nodes, with the real image, under no rights but its own. Voda schedules from there;
-    the workers are on nodes that KWOK plays. Two things of a cluster are missing on real nodes and made up for here:
+    the workers are on nodes that KWOK simulates. Two things of a cluster are missing on real nodes and made up for here:
     a way to the API server, and one from a Service's name to its pod."""
 
     @classmethod

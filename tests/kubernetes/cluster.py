@@ -1,5 +1,5 @@
-"""A real Kubernetes cluster for tests and for people to play with: the control plane, the Kubeflow operators, nodes
-played by KWOK and, on a machine that can run containers, real ones. Everything listens on loopback or on a bridge of
+"""A real Kubernetes cluster for tests and as a playground: the control plane, the Kubeflow operators, nodes that KWOK
+simulates and, on a machine that can run containers, real ones. Everything listens on loopback or on a bridge of
 its own, lives in one folder and ends with the process that started it.
 
     with Cluster(kwok_nodes=4) as cluster:
@@ -60,7 +60,7 @@ def programs():
 
 
 class Cluster:
-    """`real` containerd nodes and `kwok_nodes` played ones with `gpus` GPUs each. `mpijobs` says who owns MPIJobs:
+    """`real` containerd nodes and `kwok_nodes` simulated ones with `gpus` GPUs each. `mpijobs` says who owns MPIJobs:
     "v2beta1" is the mpi-operator, "v1" the training operator; one cluster cannot have both. A node counts as lost
     `grace_seconds` after its last heartbeat. With `keep` the folder with the logs stays. Parts die with the thread that
     starts them: start them in the main one."""
@@ -242,7 +242,7 @@ class Cluster:
         """The first true value of condition(), or ClusterError "waited N s for WHAT". `what` may be a function."""
         return wait_for(condition, seconds, what, every)
 
-    # Nodes played by KWOK
+    # Nodes that KWOK simulates
 
     def add_node(self, name, gpus=None, accelerator=None, ready=True, **keywords):
         body = kwok.node(name, self.gpus if gpus is None else gpus, accelerator or self.accelerator, **keywords)
@@ -404,7 +404,7 @@ def main():
     parser.add_argument("command", choices=["up", "down", "serve"])
     parser.add_argument("--folder", default=PLAYGROUND, type=os.path.abspath)
     parser.add_argument("--real", default="auto", help="real nodes: auto (two if this machine can), or a number")
-    parser.add_argument("--kwok", default=4, type=int, help="nodes that KWOK plays")
+    parser.add_argument("--kwok", default=4, type=int, help="nodes that KWOK simulates")
     parser.add_argument("--gpus", default=8, type=int, help="GPUs of each node")
     options = parser.parse_args()
     try:

@@ -18,7 +18,6 @@
 #include <vector>
 
 #include "kube/event_recorder.h"
-#include "kube/json_text.h"
 #include "kube/lease.h"
 #include "kube/patch.h"
 #include "kube/reflector.h"
@@ -40,10 +39,10 @@ void WaitForEnd() {
 
 class Sayer : public ObjectSink {
  public:
-  void OnAdd(const ObjectHead& head, std::string_view) override { Say("add " + Name(head)); }
-  void OnUpdate(const ObjectHead& head, std::string_view) override { Say("update " + Name(head)); }
-  void OnDelete(const ObjectHead& head, std::string_view json) override {
-    Say((json.empty() ? "vanish " : "delete ") + Name(head));
+  void OnAdd(const ObjectHead& head, const JsonView&) override { Say("add " + Name(head)); }
+  void OnUpdate(const ObjectHead& head, const JsonView&) override { Say("update " + Name(head)); }
+  void OnDelete(const ObjectHead& head, const JsonView& object) override {
+    Say((object.present() ? "delete " : "vanish ") + Name(head));
   }
   void OnSynced() override { Say("synced"); }
 
@@ -112,7 +111,7 @@ void Writes(Transport& transport, const std::string& name_space) {
   say("again", transport.Call(CreateRequest(maps, name_space, body)));
   const Reply got = transport.Call(GetRequest(maps, key));
   VODA_CHECK(got.ok());
-  const auto head = JsonReader().Head(got.body);
+  const auto head = ReadHead(got.body);
   VODA_CHECK(head.has_value());
   const std::string fields = R"({"data":{"a":"2"}})";
   const auto merge = [&](std::string_view uid, std::string_view version) {

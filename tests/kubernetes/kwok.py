@@ -1,4 +1,4 @@
-"""Nodes that KWOK plays, and what tests do to them."""
+"""Nodes that KWOK simulates, and what tests do to them."""
 NOT_READY = "sim/not-ready"
 
 

@@ -1,4 +1,4 @@
-"""`voda up --cluster kubernetes` as its users meet it, on nodes that KWOK plays: who may, what is refused, what outlives a
+"""`voda up --cluster kubernetes` as its users meet it, on nodes that KWOK simulates: which rights it asks for, what is refused, what outlives a
 replica, and the three ways to steer workers.
 
     VODA_BINARY=build/release/voda python3 -W ignore tests/kubernetes/service_test.py
@@ -193,6 +193,11 @@ class ServiceTest(unittest.TestCase):
             if path != "/api/v1/events":
                 self.refused(403, voda.ask, "GET", f"{path}?namespace=team-a", token=jane)
         self.refused(403, voda.ask, "GET", "/api/v1/events?namespace=team-b", token=jane)
+        self.cluster.apply(job("PyTorchJob", "there", 1, 1, namespace="team-b"))
+        self.wait(lambda: "team-b/there" in voda.jobs(), voda.tail)
+        self.assertEqual(len({self.refused(403, voda.ask, "GET", f"/api/v1/jobs/team-b/{name}", token=jane)
+                              for name in ("there", "nowhere")}), 1, "nobody learns whether a job exists")
+        self.cluster.kubectl("delete", "pytorchjob", "there", "-n", "team-b")
         self.refused(403, voda.ask, "POST", f"/api/v1/jobs/{made}/hold", token=jane)  # patch is not among her rights
         self.refused(403, voda.ask, "PUT", "/api/v1/settings", {"rate_limit_seconds": 1}, token=jane)
         self.refused(403, voda.ask, "GET", "/metrics", token=jane, raw=True)
@@ -241,6 +246,48 @@ class ServiceTest(unittest.TestCase):
         # What speaks against it can be mended in place.
         self.cluster.kubectl("label", "pytorchjob", "foreign", "kueue.x-k8s.io/queue-name-")
         self.size(voda, "default/foreign", 2)
+
+    def test_what_others_write_into_an_object_gives_it_nothing(self):
+        voda = self.voda(algorithm="Price")
+        self.cluster.apply([job("PyTorchJob", "whole", 4, 4, workers=4, namespace="team-a"),
+                            job("PyTorchJob", "most", 3, 3, workers=3, namespace="team-a")])
+        self.size(voda, "team-a/whole", 4)
+        self.size(voda, "team-a/most", 3)
+        self.cluster.apply(job("PyTorchJob", "thief", 1, 4, namespace="team-b"))
+        self.size(voda, "team-b/thief", 1)
+
+        def pods():
+            return {pod["metadata"]["uid"] for name in ("whole", "most")
+                    for pod in workers(self.cluster, name, "team-a").values()}
+        before = pods()
+        self.cluster.kubectl("scale", "pytorchjob", "thief", "-n", "team-b", "--replicas=4")
+        self.wait(lambda: self.cluster.api.get("pytorchjobs", "thief", "team-b")["spec"]["pytorchReplicaSpecs"]["Worker"]
+                  ["replicas"] == 1, voda.tail)
+        self.wait(lambda: len(workers(self.cluster, "thief", "team-b")) == 1, voda.tail)
+        self.size(voda, "team-b/thief", 1)
+        self.assertEqual(pods(), before)
+
+        patch = {"spec": {"runPolicy": {"suspend": True}}}
+        self.cluster.kubectl("patch", "pytorchjob", "thief", "-n", "team-b", "--type=merge", "-p", json.dumps(patch))
+        self.wait(lambda: "SuspendedByOthers" in self.events("thief", "team-b"), voda.tail)
+        self.assertIn("voda hold team-b/thief", self.events("thief", "team-b")["SuspendedByOthers"])
+        self.size(voda, "team-b/thief", 1)
+
+        # The marks of a job that Voda has accepted.
+        forged = job("PyTorchJob", "forged", 1, 1, namespace="team-b")
+        forged["metadata"]["annotations"] = {"vodascheduler/state": json.dumps({"job": "team-b/forged"})}
+        pod = forged["spec"]["pytorchReplicaSpecs"]["Worker"]["template"]["spec"]
+        pod["hostPID"] = True
+        pod["containers"][0]["env"] = [{"name": "VODA_PROGRESS_TOKEN", "value": "x"}]
+        unknown = job("PyTorchJob", "unknown", 1, 1, namespace="team-b")
+        unknown["spec"]["pytorchReplicaSpecs"]["Worker"]["template"]["spec"]["nodeSelector"] = {
+            "vodascheduler/accelerator": "a1000"}
+        self.cluster.apply([forged, unknown])
+        for name, words in (("forged", "hostPID"), ("unknown", "is not a GPU type of this cluster")):
+            self.wait(lambda: "Refused" in self.events(name, "team-b"), voda.tail)
+            self.assertIn(words, self.events(name, "team-b")["Refused"])
+            self.assertTrue(self.cluster.api.get("pytorchjobs", name, "team-b")["spec"]["runPolicy"]["suspend"])
+        self.assertNotIn("a1000", json.dumps(voda.ask("GET", "/api/v1/nodes")))
 
     def test_the_object_is_the_record(self):
         first = self.voda()

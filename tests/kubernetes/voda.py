@@ -50,7 +50,7 @@ def workers(cluster, job, namespace="default"):
 
 
 def job(kind, name, low, high, workers=None, annotations=None, namespace="default", suspend=True, gpus=1):
-    """An elastic job for played nodes, opted in. Annotations are for its worker pods (see README.md)."""
+    """An elastic job for simulated nodes, opted in. Annotations are for its worker pods (see README.md)."""
     metadata = {"name": name, "namespace": namespace, "labels": {"vodascheduler/queue": "default"}}
     pod = {"metadata": {"annotations": annotations or {}}, "spec": {
         "nodeSelector": {"vodascheduler/accelerator": "a100"}, "terminationGracePeriodSeconds": 2,

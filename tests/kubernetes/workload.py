@@ -314,6 +314,11 @@ def expected_pods(history):
     return dict(pods)
 
 
+def starts(history):
+    """How often a job with these seatings went from no worker to some."""
+    return sum(1 for before, nodes in zip([[], *history], history) if nodes and not before)
+
+
 def v1(made):
     """The same MPIJob for the training operator."""
     if made["kind"] == "MPIJob":

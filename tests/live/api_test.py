@@ -9,6 +9,7 @@ import stat
 import subprocess
 import tempfile
 import threading
+import time
 import unittest
 
 import live
@@ -101,6 +102,21 @@ class ApiTest(live.LiveTest):
             self.assertEqual(done.returncode, 2, done.stderr)
             self.assertIn(text, done.stderr)
 
+    def test_no_auth_is_warned_of(self):
+        up = self.voda("--no-auth", "--behind-proxy", "--host", "voda.example.com").start()
+        self.assertRegex(up.tail(), "warn +no token is asked for .*proxy")
+
+    def test_unknown_parameters_are_refused_everywhere(self):
+        document = self.up.ask("GET", "/api/v1/openapi.json")
+        for path, methods in document["paths"].items():
+            for method in methods:
+                message = self.refused(400, method.upper(), path.replace("{name}", "x") + "?dryrun=true")
+                self.assertIn("dryrun", message)
+        jobs = len(self.up.jobs())
+        self.refused(400, "POST", "/api/v1/jobs?dryrun=true", live.job("dry", SLEEP))
+        self.assertIn("namespace", self.refused(400, "GET", "/api/v1/jobs?namespace=a"))
+        self.assertEqual(len(self.up.jobs()), jobs)
+
     # ---- jobs
 
     def test_a_job_from_submission_to_deletion(self):
@@ -110,7 +126,9 @@ class ApiTest(live.LiveTest):
         job = self.up.job(name)
         self.assertEqual((job["min"], job["num"], job["max"], job["kind"]), (1, 1, 3, "PyTorchJob"))
         self.assertEqual(job["document"]["metadata"]["name"], "life")
-        self.assertEqual(job["speedup"], {"1": 1, "2": 2, "3": 3})
+        # It has reported nothing, so its speed-up is a guess.
+        self.assertEqual({size: round(value, 3) for size, value in job["speedup"].items()},
+                         {"1": 1, "2": 1.741, "3": 2.408})
         self.assertIn("grew", job["sizes"][-1]["reason"])
         self.assertEqual(self.up.ask("PATCH", f"/api/v1/jobs/{name}", {"max": 2})["max"], 2)
         live.wait_for(lambda: self.up.job(name)["workers"] == 2, 60, "a shrink")
@@ -287,6 +305,17 @@ class ApiTest(live.LiveTest):
                              {"nodes": [{"name": "n", "gpus": 2}], "jobs": [{"name": "j", "min": 1, "max": 2}]})
         self.assertEqual(answer["allocation"], {"j": 1})
         self.refused(400, "POST", "/api/v1/plan", {"nodes": 3})
+
+    def test_a_large_request_is_held_once(self):
+        def most():  # KiB that were resident at one time
+            with open(f"/proc/{self.up.process.pid}/status") as status:
+                return next(int(line.split()[1]) for line in status if line.startswith("VmHWM:"))
+        jobs = (", " + " " * (1 << 20)).join(f'{{"name": "j{i}", "min": 1, "max": 2}}' for i in range(96))
+        snapshot = f'{{"nodes": [{{"name": "n", "gpus": 2}}], "jobs": [{jobs}]}}'
+        before = most()
+        answer = self.up.ask("POST", "/api/v1/plan?algorithm=FIFO", snapshot)
+        self.assertEqual(sum(answer["allocation"].values()), 2)
+        self.assertLess(most() - before, 1.5 * len(snapshot) / 1024)
 
     def test_events_of_one_job_come_in_order(self):
         [name] = self.up.submit(live.job("stream", ["sh", "-c", "sleep 1"]))
@@ -474,6 +503,73 @@ class AddressTest(live.LiveTest):
             self.assertIn(f"http://{address}:", up.url)
             self.assertEqual(up.cli("get", "jobs").returncode, 0)
             self.reports(up)
+
+
+# Everybody gets the minimum, in the order of the snapshot; five seconds after the program was asked if it is slow.
+PROGRAM = '''#!/usr/bin/python3
+import json, os, sys, time
+snapshot = json.load(sys.stdin)
+folder = sys.argv[1]
+if os.path.exists(folder + "/slow"):
+    open(folder + "/asked", "a").write("x")
+    time.sleep(5)
+    open(folder + "/answered", "a").write("x")
+free = sum(node["gpus"] for node in snapshot["nodes"])
+allocation = {}
+for job in snapshot["jobs"]:
+    if job["min"] <= free:
+        allocation[job["name"]] = job["min"]
+        free -= job["min"]
+print(json.dumps({"allocation": allocation}))
+'''
+
+
+class ExternalPolicyTest(live.LiveTest):
+    def test_a_program_that_takes_long_holds_nobody_up(self):
+        folder = tempfile.mkdtemp(prefix="voda-policy-")
+        self.addCleanup(shutil.rmtree, folder)
+        program, slow, end = (os.path.join(folder, name) for name in ("program.py", "slow", "end"))
+        with open(program, "w") as file:
+            file.write(PROGRAM)
+        os.chmod(program, 0o755)
+        up = self.voda("--nodes", "a:8", "--rate-limit", "0s", "--algorithm", f"exec:{program} {folder}").start()
+        [name] = up.submit(live.job("worker", ["sh", "-c", f"until [ -e {end} ]; do sleep 0.05; done"]))
+        up.wait(name, "Running")
+
+        def happened(what):
+            return os.path.exists(os.path.join(folder, what))
+
+        open(slow, "w").close()
+        [waiting] = up.submit(live.job("next", SLEEP))
+        live.wait_for(lambda: happened("asked"), 30, "the program to be asked", every=0.02)
+        # A decision is under way. Requests are answered,
+        took = []
+        until = time.monotonic() + 2.5
+        while time.monotonic() < until and len(took) < 200:
+            began = time.monotonic()
+            up.jobs()
+            took.append(time.monotonic() - began)
+        # and a worker that ends is seen at once.
+        open(end, "w").close()
+        began = time.monotonic()
+        live.wait_for(lambda: up.job(name)["status"] == "Completed", 30, "the job to end", every=0.02)
+        ended = time.monotonic() - began
+        self.assertFalse(happened("answered"), "all this took longer than the program")
+        self.assertLess(sorted(took)[len(took) * 99 // 100], 0.5, "p99 of GET /api/v1/jobs")
+        self.assertLess(ended, 1.5)
+
+        # Whoever asks for a decision waits for the program; nobody waits for them.
+        told = []
+        asks = threading.Thread(target=lambda: told.append(up.ask("GET", f"/api/v1/jobs/{waiting}/explain")))
+        asks.start()
+        began = time.monotonic()
+        up.jobs()
+        self.assertLess(time.monotonic() - began, 0.5)
+        self.assertFalse(told)
+        os.remove(slow)
+        asks.join()
+        up.wait(waiting, "Running", 60)
+        self.assertIn("decided by the external policy", told[0]["text"])
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """A real `voda up` for tests: starts it on a folder and free ports, asks it, kills it, looks at its processes."""
 import json
 import os
+import resource
 import shutil
 import signal
 import socket
@@ -31,27 +32,39 @@ class HttpError(Exception):
 class Voda:
     """One data folder; the process may come and go."""
 
-    def __init__(self, *flags, folder=None, environment=None, listen="127.0.0.1:0"):
+    def __init__(self, *flags, folder=None, environment=None, listen="127.0.0.1:0", under=(), stderr=None, limits=None):
         self.folder = folder or tempfile.mkdtemp(prefix="voda-live-")
         self.flags = list(flags)
         self.environment = environment
         self.listen = listen
+        self.under = list(under)  # the command that runs it
+        self.stderr = stderr
+        self.limits = limits  # of open files, soft and hard
         self.process = None
         self.log = os.path.join(self.folder, "up.log")
 
-    def start(self, wait=True):
+    def start(self, wait=True, fresh=True):
+        """Waits for the file with its address, or, where that file stays as it is (not fresh), for an answer."""
         server = os.path.join(self.folder, "server")
-        if os.path.exists(server):
+        if fresh and os.path.exists(server):
             os.remove(server)
         with open(self.log, "ab") as log:
             self.process = subprocess.Popen(
-                [VODA, "up", "--data", self.folder, "--listen", self.listen, *self.flags],
-                cwd=ROOT, stdout=log, stderr=log, env=self.environment)
+                [*self.under, VODA, "up", "--data", self.folder, "--listen", self.listen, *self.flags],
+                cwd=ROOT, stdout=log, stderr=self.stderr or log, env=self.environment,
+                preexec_fn=self.limits and (lambda: resource.setrlimit(resource.RLIMIT_NOFILE, self.limits)))
         if wait:
-            wait_for(lambda: os.path.exists(server) or self.process.poll() is not None, 60, "voda up")
+            wait_for(lambda: (os.path.exists(server) if fresh else self.answers()) or self.process.poll() is not None,
+                     60, "voda up")
             if self.process.poll() is not None:
                 raise AssertionError(f"voda up ended with {self.process.returncode}:\n{self.tail()}")
         return self
+
+    def answers(self):
+        try:
+            return self.ask("GET", "/livez", raw=True) == "ok\n"
+        except OSError:
+            return False
 
     def tail(self, lines=40):
         with open(self.log, errors="replace") as log:

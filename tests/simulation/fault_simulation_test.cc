@@ -1,16 +1,19 @@
 // Whole-system simulation by seed: the real scheduler on a cluster that fails in every way we know of.
 //
 // Safety: with faults that never stop, what must never happen does not. Liveness: once they stop, the cluster
-// becomes what the plan says, then nothing more is written, and every job that fits completes. VODA_SEEDS
-// sets the number of seeds, VODA_SEED runs a single one.
+// becomes what the plan says, then nothing more is written, and every job that fits completes. With a third
+// of the seeds the policy answers late, and events come between its question and its answer. VODA_SEEDS sets
+// the number of seeds, VODA_SEED runs a single one.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cstdlib>
 #include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <utility>
+#include <variant>
 
 #include "core/scheduler.h"
 #include "simulation/faulty_cluster.h"
@@ -19,14 +22,15 @@
 namespace voda::testing {
 namespace {
 
-// Everything of a state that a decision or a reader can depend on.
-std::string Digest(const State& state) {
-  std::string text = fmt::format("dirty {} undispatched {} last {} wake {} rounds {} next {} ignored {}\n",
-                                 state.dirty, state.undispatched, state.last_round, state.wake_at,
-                                 state.rounds, state.next_action, state.ignored_events);
+// Everything of a state that a decision or a reader can depend on, and the jobs that ended.
+std::string Digest(const State& state, const std::vector<EndedJob>& ended) {
+  std::string text = fmt::format(
+      "dirty {} undispatched {} last {} wake {} rounds {} begun {} under way {} next {} ignored {}\n",
+      state.dirty, state.undispatched, state.last_round, state.wake_at, state.rounds, state.rounds_begun,
+      state.under_way.has_value(), state.next_action, state.ignored_events);
   for (const Node& node : state.world.nodes)
     text += fmt::format("{} {} {}\n", node.name, node.gpus, Name(node.state));
-  for (std::size_t i = 0; i < state.active.size(); ++i) {
+  for (const JobIndex i : state.active.indices()) {
     const Job& job = state.world.jobs[i];
     const ActiveJob& active = state.active[i];
     text += fmt::format(
@@ -35,9 +39,9 @@ std::string Digest(const State& state) {
         job.remaining_seconds, job.first_start.value_or(-1), job.attained_gpu_seconds, job.waiting_seconds,
         job.running_seconds, job.last_change, job.last_start, active.waited, active.ran, active.gpu_seconds);
     text += fmt::format(" failures {} retry {} on", active.failures, active.retry_at);
-    for (const NodeIndex at : job.workers) text += fmt::format(" {}", at);
+    for (const NodeIndex at : active.observed) text += fmt::format(" {}", static_cast<int>(at));
     text += " want";
-    for (const NodeIndex at : active.desired) text += fmt::format(" {}", at);
+    for (const NodeIndex at : active.desired) text += fmt::format(" {}", static_cast<int>(at));
     if (active.in_flight) {
       text += fmt::format(" flying {} {} until {}", active.in_flight->action.id,
                           Name(active.in_flight->action.kind), active.in_flight->deadline);
@@ -46,20 +50,13 @@ std::string Digest(const State& state) {
       text += fmt::format(" because {} {}", active.last_change->reason, active.last_change->trigger);
     text += '\n';
   }
-  for (const EndedJob& job : state.ended)
-    text += fmt::format("{} {} {}\n", job.name, Name(job.status), job.end);
+  for (const EndedJob& job : ended) text += fmt::format("{} {} {}\n", job.name, Name(job.status), job.end);
   return text;
 }
 
-class Journal final : public Store {
- public:
-  void Append(const Event& event, double now) override { entries.emplace_back(event, now); }
-  std::vector<std::pair<Event, double>> entries;
-};
-
 class NoCluster final : public Cluster {
  public:
-  void Execute(const Action&, const std::vector<Node>&) override {}
+  void Execute(const Action&, const PerNode<Node>&) override {}
 };
 
 const std::vector<std::string> kPolicies = {"FIFO",          "ElasticFIFO", "SRJF",
@@ -70,13 +67,15 @@ class World {
  public:
   explicit World(std::uint64_t seed)
       : rng_(seed * 7919 + 1),
+        late_rng_(seed * 104729 + 1),
+        late_(late_rng_.Chance(0.34)),
         policy_(kPolicies[seed % kPolicies.size()]),
         config_(Config(seed, rng_)),
         cluster_(rng_, {.fail = rng_.Unit() * 0.3,
                         .timeout_applied = rng_.Unit() * 0.15,
                         .timeout_lost = rng_.Unit() * 0.15,
                         .max_delay = rng_.Unit() * 40}),
-        scheduler_(config_, PolicyNamed(policy_), cluster_, &journal_) {
+        scheduler_(config_, PolicyNamed(policy_), cluster_) {
     one_gpu_ = rng_.Chance(0.4);
     cluster_.believed = [this](const std::string& job) { return Observed(job); };
     const int nodes = rng_.Int(1, 5);
@@ -94,7 +93,7 @@ class World {
     int calm = 0;
     while (problem_.empty() && calm < 3) {
       if (now_ > limit)
-        return Complain("does not settle after faults stopped\n" + Digest(scheduler_.state()));
+        return Complain("does not settle after faults stopped\n" + Digest(scheduler_.state(), ended_log_));
       Step(/*faults=*/false);
       calm = Settled() ? calm + 1 : 0;
       if (Restless() && Matches()) break;
@@ -102,7 +101,7 @@ class World {
     // 2. Then nothing is written, however often it looks.
     if (!Restless()) {
       const auto before = cluster_.executed();
-      const std::string reached = Digest(scheduler_.state());
+      const std::string reached = Digest(scheduler_.state(), ended_log_);
       for (int i = 0; i < 5 && problem_.empty(); ++i) {
         now_ += 100;
         cluster_.now = now_;
@@ -110,10 +109,10 @@ class World {
         Advance();
         if (cluster_.executed() == before) continue;
         Complain("writes although the plan was reached; before:\n" + reached + "after:\n" +
-                 Digest(scheduler_.state()));
+                 Digest(scheduler_.state(), ended_log_));
       }
       if (problem_.empty() && scheduler_.state().world.nodes.size() != nodes_.size())
-        Complain("remembers nodes that are gone\n" + Digest(scheduler_.state()));
+        Complain("remembers nodes that are gone\n" + Digest(scheduler_.state(), ended_log_));
     }
     // 3. Every job that fits completes.
     for (int i = 0; i < 20'000 && problem_.empty() && !Drained(); ++i) {
@@ -122,32 +121,38 @@ class World {
       Step(/*faults=*/false);
     }
     if (problem_.empty() && !Drained())
-      Complain("jobs that fit do not complete\n" + Digest(scheduler_.state()));
+      Complain("jobs that fit do not complete\n" + Digest(scheduler_.state(), ended_log_));
   }
 
-  // The journal, played into a fresh scheduler, gives the same states.
+  // The journal, handled by a fresh scheduler, gives the same states.
   void Replay() {
     NoCluster nowhere;
-    Scheduler again(config_, PolicyNamed(policy_), nowhere, nullptr);
-    for (std::size_t i = 0; i < journal_.entries.size() && problem_.empty(); ++i) {
-      const auto& [event, now] = journal_.entries[i];
-      if (std::holds_alternative<Tick>(event)) {
-        again.Advance(now);
+    Scheduler again(config_, PolicyNamed(policy_), nowhere);
+    std::vector<EndedJob> ended;
+    std::optional<View> asked;
+    for (std::size_t i = 0; i < journal_.size() && problem_.empty(); ++i) {
+      const auto& [step, now] = journal_[i];
+      if (const auto* event = std::get_if<Event>(&step)) {
+        Append(ended, again.Handle(*event, now));
+      } else if (std::holds_alternative<Advancing>(step)) {
+        Append(ended, late_ ? AdvanceLate(again, now, asked) : again.Advance(now).ended);
+      } else if (std::holds_alternative<Answering>(step)) {
+        again.FinishRound(*asked, Decide(*asked, *again.policy()), now);
       } else {
-        again.Handle(event, now);
+        again.SetPolicy(PolicyNamed(policy_));
       }
       const auto known = digests_.find(i);
-      if (known != digests_.end() && known->second != Digest(again.state())) {
-        Complain(fmt::format("replay of {} events differs\nwas:\n{}is:\n{}", i + 1, known->second,
-                             Digest(again.state())));
+      const std::string digest = Digest(again.state(), ended);
+      if (known != digests_.end() && known->second != digest) {
+        Complain(fmt::format("replay of {} events differs\nwas:\n{}is:\n{}", i + 1, known->second, digest));
       }
     }
   }
 
   const std::string& problem() const { return problem_; }
   std::string Describe() const {
-    return fmt::format("{} {} rate limit {} min_runtime {} cooldown {}", policy_, Name(config_.placement),
-                       config_.rate_limit, config_.min_runtime, config_.cooldown);
+    return fmt::format("{} {} rate limit {} min_runtime {} cooldown {}{}", policy_, Name(config_.placement),
+                       config_.rate_limit, config_.min_runtime, config_.cooldown, late_ ? ", late" : "");
   }
 
  private:
@@ -168,36 +173,80 @@ class World {
     if (problem_.empty()) problem_ = fmt::format("at {}: {}", now_, what);
   }
 
+  static void Append(std::vector<EndedJob>& to, const std::vector<EndedJob>& ended) {
+    to.insert(to.end(), ended.begin(), ended.end());
+  }
+
+  // What is done to the scheduler beside telling it an event.
+  struct Advancing {};
+  struct Answering {};      // the policy answers
+  struct AnotherPolicy {};  // while it is asked
+  using Done = std::variant<Event, Advancing, Answering, AnotherPolicy>;
+
+  // Advance for a policy that answers late; `asked` is the view of a round that begins.
+  static std::vector<EndedJob> AdvanceLate(Scheduler& scheduler, double now, std::optional<View>& asked) {
+    std::vector<EndedJob> ended = scheduler.Handle(Tick{}, now);
+    if (scheduler.BeginRound(now)) asked.emplace(scheduler.state(), now);
+    scheduler.Send(now);
+    return ended;
+  }
+
   void Tell(const Event& event) {
-    scheduler_.Handle(event, now_);
+    journal_.emplace_back(event, now_);
+    Append(ended_log_, scheduler_.Handle(event, now_));
     Remember();
   }
 
   void Remember() {
-    if (rng_.Chance(0.05)) digests_[journal_.entries.size() - 1] = Digest(scheduler_.state());
+    if (rng_.Chance(0.05)) digests_[journal_.size() - 1] = Digest(scheduler_.state(), ended_log_);
   }
 
   void Advance() {
-    const auto plan = scheduler_.Advance(now_);
-    Remember();
-    if (plan) CheckPlan(*plan);
+    if (asked_ && now_ >= answer_at_) Answer();
+    journal_.emplace_back(Advancing{}, now_);
+    if (late_) {
+      Append(ended_log_, AdvanceLate(scheduler_, now_, asked_));
+      if (asked_ && answer_at_ == kNever)
+        answer_at_ = now_ + late_rng_.Unit() * late_rng_.Pick<double>({1, 10, 60});
+      Remember();
+    } else {
+      const auto advanced = scheduler_.Advance(now_);
+      Append(ended_log_, advanced.ended);
+      Remember();
+      if (advanced.plan) CheckPlan(scheduler_.state().world, *advanced.plan);
+    }
     Check();
   }
 
-  void CheckPlan(const Plan& plan) {
-    const Snapshot& world = scheduler_.state().world;
-    std::vector<int> used(world.nodes.size(), 0);
-    for (JobIndex i = 0; i < static_cast<JobIndex>(world.jobs.size()); ++i) {
+  // The answer of the policy comes, to the question as it was put.
+  void Answer() {
+    if (late_rng_.Chance(0.05)) {
+      journal_.emplace_back(AnotherPolicy{}, now_);
+      scheduler_.SetPolicy(PolicyNamed(policy_));
+    }
+    journal_.emplace_back(Answering{}, now_);
+    const Plan plan = Decide(*asked_, *scheduler_.policy());
+    CheckPlan(asked_->world(), plan);
+    scheduler_.FinishRound(*asked_, plan, now_);
+    asked_.reset();
+    answer_at_ = kNever;
+    Remember();
+    Check();
+  }
+
+  void CheckPlan(const Snapshot& world, const Plan& plan) {
+    PerNode<int> used(world.nodes.size(), 0);
+    for (const JobIndex i : world.jobs.indices()) {
       const auto seats = plan.placement.workers(i);
-      if (static_cast<int>(seats.size()) != plan.allocation.workers[static_cast<std::size_t>(i)]) {
+      if (static_cast<int>(seats.size()) != plan.allocation.workers[i]) {
         return Complain("plan not placed");
       }
       if (!seats.empty() && world.job(i).curve->IndexOf(static_cast<int>(seats.size())) < 0) {
         return Complain("plan with a size that is not allowed");
       }
-      for (const NodeIndex at : seats) used[static_cast<std::size_t>(at)] += world.job(i).gpus_per_worker;
+      for (const NodeIndex at : seats) used[at] += world.job(i).gpus_per_worker;
     }
-    for (std::size_t n = 0; n < used.size(); ++n) {
+    for (const NodeIndex n : used.indices()) {
       if (used[n] > world.nodes[n].gpus) Complain("plan over-fills " + world.nodes[n].name);
     }
   }
@@ -206,7 +255,7 @@ class World {
   void Check() {
     const State& state = scheduler_.state();
     CheckInvariants(state);
-    for (const EndedJob& job : state.ended) {
+    for (const EndedJob& job : ended_log_) {
       const auto [known, first] = ended_.emplace(job.name, job.status);
       if (first) {
         if (job.status == JobStatus::kCanceled && !deleted_.contains(job.name))
@@ -216,7 +265,7 @@ class World {
       }
       if (known->second != job.status) Complain(job.name + " ended twice");
     }
-    if (state.ended.size() != ended_.size()) Complain("a job ended twice");
+    if (ended_log_.size() != ended_.size()) Complain("a job ended twice");
     for (const std::string& job : accepted_) {
       const bool active = FindJob(state, job) != kNoJob;
       if (active == ended_.contains(job))
@@ -229,12 +278,12 @@ class World {
 
   // One step: to the next time at which something happens.
   void Step(bool faults) {
-    double next = std::min(scheduler_.NextWake(now_), cluster_.NextTime());
+    double next = std::min({scheduler_.NextWake(now_), cluster_.NextTime(), answer_at_});
     const double outside = now_ + rng_.Unit() * (faults ? 20 : 200);
     const bool something = faults && (outside < next || rng_.Chance(0.2));
     next = std::min(next, outside);
     if (next <= now_ && ++standstill_ > 200) {
-      return Complain("wakes for ever without anything to do\n" + Digest(scheduler_.state()));
+      return Complain("wakes for ever without anything to do\n" + Digest(scheduler_.state(), ended_log_));
     }
     if (next > now_) standstill_ = 0;
     now_ = std::max(now_, next);
@@ -318,7 +367,7 @@ class World {
     const CurvePtr curve = RandomCurve(rng_, min, max, {});
     Tell(JobChanged{
         .job = name,
-        .limits = JobChanged::Limits{min, curve->size(rng_.Int(0, curve->count() - 1)), max, curve}});
+        .sizes = JobChanged::Sizes{{min, curve->size(rng_.Int(0, curve->count() - 1)), max}, curve}});
   }
 
   void AddNode() {
@@ -364,7 +413,7 @@ class World {
     const auto& active = scheduler_.state().world.jobs;
     if (active.empty() || rng_.Chance(0.1))
       return fmt::format("j{}", rng_.Int(0, static_cast<int>(accepted_.size()) - 1));
-    return active[static_cast<std::size_t>(rng_.Int(0, static_cast<int>(active.size()) - 1))].name;
+    return rng_.Pick(active).name;
   }
 
   template <class Cause>
@@ -395,7 +444,7 @@ class World {
     const State& state = scheduler_.state();
     std::vector<std::string> names;
     if (const JobIndex index = FindJob(state, name); index != kNoJob) {
-      for (const NodeIndex at : state.world.job(index).workers) {
+      for (const NodeIndex at : state.active[index].observed) {
         names.push_back(at == kNoNode ? "" : state.world.node(at).name);
       }
     }
@@ -405,9 +454,9 @@ class World {
   // Observed, desired and true are the same.
   bool Matches() const {
     const State& state = scheduler_.state();
-    for (std::size_t i = 0; i < state.active.size(); ++i) {
+    for (const JobIndex i : state.active.indices()) {
       const Job& job = state.world.jobs[i];
-      if (job.workers != state.active[i].desired || state.active[i].in_flight) return false;
+      if (state.active[i].observed != state.active[i].desired || state.active[i].in_flight) return false;
       const auto truth = cluster_.workers().find(job.name);
       if (Observed(job.name) !=
           (truth == cluster_.workers().end() ? std::vector<std::string>{} : truth->second))
@@ -417,7 +466,7 @@ class World {
   }
 
   bool Settled() const {
-    return Matches() && !scheduler_.state().dirty && scheduler_.NextWake(now_) == kNever;
+    return Matches() && !asked_ && !scheduler_.state().dirty && scheduler_.NextWake(now_) == kNever;
   }
 
   // Only jobs are left that can never get what their policy gives at first.
@@ -433,9 +482,13 @@ class World {
   }
 
   Rng rng_;
+  Rng late_rng_;  // its own: what else happens by a seed does not depend on it
+  bool late_;
+  std::optional<View> asked_;
+  double answer_at_ = kNever;
   std::string policy_;
   CoreConfig config_;
-  Journal journal_;
+  std::vector<std::pair<Done, double>> journal_;
   FaultyCluster cluster_;
   Scheduler scheduler_;
   bool one_gpu_ = false;
@@ -444,6 +497,7 @@ class World {
   std::map<std::string, int> nodes_;
   std::set<std::string> accepted_;
   std::set<std::string> deleted_;
+  std::vector<EndedJob> ended_log_;
   std::map<std::string, JobStatus> ended_;
   std::map<std::size_t, std::string> digests_;
   std::string problem_;

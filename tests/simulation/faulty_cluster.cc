@@ -16,7 +16,7 @@ std::string NodeOf(const std::vector<std::string>& workers, std::size_t worker) 
 
 }  // namespace
 
-void FaultyCluster::Execute(const Action& action, const std::vector<Node>& nodes) {
+void FaultyCluster::Execute(const Action& action, const PerNode<Node>& nodes) {
   ++executed_;
   Pending pending;
   pending.job = action.job;
@@ -26,9 +26,9 @@ void FaultyCluster::Execute(const Action& action, const std::vector<Node>& nodes
   const std::vector<std::string> before = believed(action.job);
   for (std::size_t worker = 0; worker < action.workers.size(); ++worker) {
     const NodeIndex at = action.workers[worker];
-    pending.workers.push_back(at == kNoNode ? "" : nodes[static_cast<std::size_t>(at)].name);
+    pending.workers.push_back(at == kNoNode ? "" : nodes[at].name);
     if (at == kNoNode || pending.releases || NodeOf(before, worker) == pending.workers.back()) continue;
-    const Node& node = nodes[static_cast<std::size_t>(at)];
+    const Node& node = nodes[at];
     if (node.state != NodeState::kReady) {
       complaints_.push_back(fmt::format("{} of {} brings worker {} to {}, which is {}", Name(action.kind),
                                         action.job, worker, node.name, Name(node.state)));
@@ -149,7 +149,7 @@ Event FaultyCluster::KillNode(const std::string& name) {
 Event FaultyCluster::KillWorker(const std::string& job) {
   auto& workers = workers_[job];
   if (!workers.empty()) {
-    workers[static_cast<std::size_t>(rng_.Int(0, static_cast<int>(workers.size()) - 1))].clear();
+    workers[rng_.Int(0, static_cast<int>(workers.size()) - 1)].clear();
     if (std::all_of(workers.begin(), workers.end(), [](const std::string& node) { return node.empty(); }))
       workers.clear();
   }

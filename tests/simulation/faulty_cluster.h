@@ -30,7 +30,7 @@ class FaultyCluster final : public Cluster {
  public:
   FaultyCluster(Rng& rng, FaultRates rates) : rng_(rng), rates_(rates) {}
 
-  void Execute(const Action& action, const std::vector<Node>& nodes) override;
+  void Execute(const Action& action, const PerNode<Node>& nodes) override;
 
   double now = 0;
   FaultRates& rates() { return rates_; }

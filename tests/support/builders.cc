@@ -95,7 +95,7 @@ Job JobBuilder::Build() const {
   Job job = job_;
   std::vector<int> sizes = sizes_;
   if (sizes.empty()) {
-    sizes.resize(static_cast<std::size_t>(job.max - job.min + 1));
+    sizes.resize(job.max - job.min + 1);
     std::iota(sizes.begin(), sizes.end(), job.min);
   }
   VODA_CHECK(std::find(sizes.begin(), sizes.end(), job.num) != sizes.end());
@@ -132,7 +132,7 @@ Snapshot SnapshotBuilder::Build() const {
     for (const std::string& name : builder.on_) {
       const auto at = std::find_if(nodes_.begin(), nodes_.end(),
                                    [&](const voda::Node& node) { return node.name == name; });
-      job.workers.push_back(at == nodes_.end() ? kNoNode : static_cast<NodeIndex>(at - nodes_.begin()));
+      job.workers.push_back(at == nodes_.end() ? kNoNode : NodeIndex(at - nodes_.begin()));
     }
     snapshot.jobs.push_back(std::move(job));
   }
@@ -142,7 +142,7 @@ Snapshot SnapshotBuilder::Build() const {
 Sizes SizesByName(const Snapshot& snapshot, const Allocation& allocation) {
   VODA_CHECK(allocation.workers.size() == snapshot.jobs.size());
   Sizes sizes;
-  for (std::size_t i = 0; i < snapshot.jobs.size(); ++i) sizes[snapshot.jobs[i].name] = allocation.workers[i];
+  for (const JobIndex i : snapshot.jobs.indices()) sizes[snapshot.jobs[i].name] = allocation.workers[i];
   return sizes;
 }
 
@@ -150,11 +150,11 @@ JobIndex IndexOf(const Snapshot& snapshot, std::string_view name) {
   const auto at = std::find_if(snapshot.jobs.begin(), snapshot.jobs.end(),
                                [&](const Job& job) { return job.name == name; });
   VODA_CHECK(at != snapshot.jobs.end());
-  return static_cast<JobIndex>(at - snapshot.jobs.begin());
+  return JobIndex(at - snapshot.jobs.begin());
 }
 
 const Reason& ReasonOf(const Snapshot& snapshot, const Allocation& allocation, std::string_view name) {
-  return allocation.reasons[static_cast<std::size_t>(IndexOf(snapshot, name))];
+  return allocation.reasons[IndexOf(snapshot, name)];
 }
 
 std::vector<std::string> PromotedNames(const Snapshot& snapshot, const Allocation& allocation) {

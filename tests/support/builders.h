@@ -65,7 +65,7 @@ class SnapshotBuilder {
 
  private:
   double now_ = 1000;
-  std::vector<voda::Node> nodes_;
+  PerNode<voda::Node> nodes_;
   std::vector<JobBuilder> jobs_;
 };
 

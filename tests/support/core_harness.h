@@ -40,8 +40,10 @@ class CoreHarness {
   double now = 0;
   std::vector<Action> sent;  // everything so far
 
+  std::vector<EndedJob> ended;  // the same
+
   CoreHarness& Event(const voda::Event& event) {
-    Reduce(state, event, now);
+    for (EndedJob& job : Reduce(state, event, now)) ended.push_back(std::move(job));
     CheckInvariants(state);
     return *this;
   }
@@ -98,25 +100,33 @@ class CoreHarness {
   }
 
   bool Knows(const std::string& job) const { return FindJob(state, job) != kNoJob; }
-  const Job& job(const std::string& name) const {
+  // With what is observed of it, whatever is in flight.
+  Job job(const std::string& name) const {
     const JobIndex index = FindJob(state, name);
     VODA_CHECK(index != kNoJob);
-    return state.world.job(index);
+    Job job = state.world.job(index);
+    job.workers = active(name).observed;
+    return job;
   }
   const ActiveJob& active(const std::string& name) const {
     const JobIndex index = FindJob(state, name);
     VODA_CHECK(index != kNoJob);
-    return state.active[static_cast<std::size_t>(index)];
+    return state.active[index];
   }
   std::vector<std::string> On(const std::string& name) const {
     std::vector<std::string> nodes;
-    for (const NodeIndex at : job(name).workers) {
+    for (const NodeIndex at : active(name).observed) {
       nodes.push_back(at == kNoNode ? "" : state.world.node(at).name);
     }
     return nodes;
   }
-  // Terminal status of a job that ended.
-  JobStatus Ended(const std::string& name) const { return state.ended_status.at(name); }
+  // Terminal status of the latest job of that name that ended.
+  JobStatus Ended(const std::string& name) const {
+    const auto at =
+        std::find_if(ended.rbegin(), ended.rend(), [&](const auto& job) { return job.name == name; });
+    VODA_CHECK(at != ended.rend());
+    return at->status;
+  }
   const Policy& policy() const { return *policy_; }
 
  private:

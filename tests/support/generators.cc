@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 #include <ostream>
 #include <string>
 #include <utility>
@@ -138,16 +137,14 @@ void AddHistory(Rng& rng, Job& job) {
 }
 
 // Seats the job at an allowed size on nodes that have room; leaves it waiting where that does not work out.
-void Seat(Rng& rng, const Snapshot& snapshot, Job& job, std::vector<int>& free) {
+void Seat(Rng& rng, const Snapshot& snapshot, Job& job, PerNode<int>& free) {
   const int size = job.curve->size(rng.Int(0, job.curve->count() - 1));
   const auto before = free;
-  std::vector<NodeIndex> order(snapshot.nodes.size());
-  std::iota(order.begin(), order.end(), 0);
-  for (std::size_t i = order.size(); i > 1; --i) {
-    std::swap(order[i - 1], order[static_cast<std::size_t>(rng.Int(0, static_cast<int>(i) - 1))]);
-  }
+  const auto nodes = snapshot.nodes.indices();
+  std::vector<NodeIndex> order(nodes.begin(), nodes.end());
+  rng.Shuffle(order);
   for (const NodeIndex at : order) {
-    int& room = free[static_cast<std::size_t>(at)];
+    int& room = free[at];
     while (job.held() < size && room >= job.gpus_per_worker && !(job.held() > 0 && rng.Chance(0.1))) {
       job.workers.push_back(at);
       room -= job.gpus_per_worker;
@@ -162,8 +159,7 @@ void Break(Rng& rng, const Snapshot& snapshot, Job& job) {
   const int count = rng.Int(0, job.max);
   job.workers.clear();
   for (int i = 0; i < count; ++i) {
-    const int at = rng.Int(-1, static_cast<int>(snapshot.nodes.size()) - 1);
-    job.workers.push_back(at < 0 ? kNoNode : at);
+    job.workers.push_back(NodeIndex(rng.Int(-1, static_cast<int>(snapshot.nodes.size()) - 1)));
   }
 }
 
@@ -197,7 +193,7 @@ Snapshot RandomSnapshot(Rng& rng, const SnapshotShape& shape, double fill) {
 
   const bool one_gpu = shape.one_gpu_per_worker || rng.Chance(0.3);
   const int jobs = rng.Int(0, bound(shape.max_jobs));
-  std::vector<int> free;
+  PerNode<int> free;
   for (const Node& node : snapshot.nodes) free.push_back(node.gpus);
   const double busy = rng.Unit();
   for (int i = 0; i < jobs; ++i) {
@@ -230,31 +226,32 @@ std::vector<Snapshot> Simpler(const Snapshot& snapshot) {
       simpler.push_back(std::move(next));
     }
   }
-  for (std::size_t at = 0; at < snapshot.nodes.size(); ++at) {
-    const auto index = static_cast<NodeIndex>(at);
+  for (const NodeIndex index : snapshot.nodes.indices()) {
     const bool used = std::any_of(snapshot.jobs.begin(), snapshot.jobs.end(), [&](const Job& job) {
       return std::find(job.workers.begin(), job.workers.end(), index) != job.workers.end();
     });
     if (used) continue;
     Snapshot next = snapshot;
-    next.nodes.erase(next.nodes.begin() + index);
+    next.nodes.EraseAt(index);
     for (Job& job : next.jobs) {
-      for (NodeIndex& worker : job.workers) worker -= worker > index ? 1 : 0;
+      for (NodeIndex& worker : job.workers) {
+        if (worker > index) --worker;
+      }
     }
     simpler.push_back(std::move(next));
   }
-  for (std::size_t at = 0; at < snapshot.nodes.size(); ++at) {
+  for (const NodeIndex at : snapshot.nodes.indices()) {
     if (snapshot.nodes[at].state == NodeState::kReady) continue;
     Snapshot next = snapshot;
     next.nodes[at].state = NodeState::kReady;
     simpler.push_back(std::move(next));
   }
-  const auto alter = [&](std::size_t at, const auto& change) {
+  const auto alter = [&](JobIndex at, const auto& change) {
     Snapshot next = snapshot;
     change(next.jobs[at]);
     simpler.push_back(std::move(next));
   };
-  for (std::size_t at = 0; at < jobs; ++at) {
+  for (const JobIndex at : snapshot.jobs.indices()) {
     const Job& job = snapshot.jobs[at];
     if (job.aside != Aside::kNo) alter(at, [](Job& j) { j.aside = Aside::kNo; });
     if (job.priority != 0) alter(at, [](Job& j) { j.priority = 0; });
@@ -302,24 +299,22 @@ rc::Gen<Snapshot> ArbitrarySnapshot(const SnapshotShape& shape) {
 }
 
 Snapshot Permuted(const Snapshot& snapshot, Rng& rng) {
-  const auto shuffled = [&](std::size_t count) {
-    std::vector<std::size_t> order(count);
-    std::iota(order.begin(), order.end(), std::size_t{0});
-    for (std::size_t i = count; i > 1; --i) {
-      std::swap(order[i - 1], order[static_cast<std::size_t>(rng.Int(0, static_cast<int>(i) - 1))]);
-    }
+  const auto shuffled = [&](const auto& list) {
+    const auto all = list.indices();
+    std::vector order(all.begin(), all.end());
+    rng.Shuffle(order);
     return order;
   };
   Snapshot other;
   other.now = snapshot.now;
-  std::vector<NodeIndex> moved(snapshot.nodes.size());
-  for (const std::size_t from : shuffled(snapshot.nodes.size())) {
-    moved[from] = static_cast<NodeIndex>(other.nodes.size());
+  PerNode<NodeIndex> moved(snapshot.nodes.size());
+  for (const NodeIndex from : shuffled(snapshot.nodes)) {
+    moved[from] = other.nodes.end_index();
     other.nodes.push_back(snapshot.nodes[from]);
   }
-  for (const std::size_t from : shuffled(snapshot.jobs.size())) {
+  for (const JobIndex from : shuffled(snapshot.jobs)) {
     Job job = snapshot.jobs[from];
-    for (NodeIndex& at : job.workers) at = at == kNoNode ? kNoNode : moved[static_cast<std::size_t>(at)];
+    for (NodeIndex& at : job.workers) at = at == kNoNode ? kNoNode : moved[at];
     other.jobs.push_back(std::move(job));
   }
   return other;

@@ -14,6 +14,7 @@
 
 #include <cstdint>
 #include <iosfwd>
+#include <utility>
 #include <vector>
 
 #include "model/snapshot.h"
@@ -60,7 +61,11 @@ class Rng {
   double Unit();
   template <class T>
   const T& Pick(const std::vector<T>& from) {
-    return from[static_cast<std::size_t>(Int(0, static_cast<int>(from.size()) - 1))];
+    return from[Int(0, static_cast<int>(from.size()) - 1)];
+  }
+  template <class T>
+  void Shuffle(std::vector<T>& list) {
+    for (int i = static_cast<int>(list.size()); i > 1; --i) std::swap(list[i - 1], list[Int(0, i - 1)]);
   }
 
  private:

@@ -173,14 +173,14 @@ struct Ffdl {
 
 int OracleCapacity(const Snapshot& snapshot) {
   int capacity = 0;
-  for (std::size_t at = 0; at < snapshot.nodes.size(); ++at) {
+  for (const NodeIndex at : snapshot.nodes.indices()) {
     const Node& node = snapshot.nodes[at];
     if (node.state == NodeState::kReady) capacity += node.gpus;
     if (node.state != NodeState::kCordoned) continue;
     int held = 0;
     for (const Job& job : snapshot.jobs) {
       for (const NodeIndex worker : job.workers) {
-        if (worker == static_cast<NodeIndex>(at)) held += job.gpus_per_worker;
+        if (worker == at) held += job.gpus_per_worker;
       }
     }
     capacity += std::min(held, node.gpus);
@@ -194,12 +194,12 @@ bool OracleTakesPart(const Snapshot& snapshot, const Job& job) {
 
 bool OracleSeatable(const Snapshot& snapshot, const Job& job) {
   int seats = 0;
-  for (std::size_t at = 0; at < snapshot.nodes.size(); ++at) {
+  for (const NodeIndex at : snapshot.nodes.indices()) {
     const Node& node = snapshot.nodes[at];
     const int room = node.gpus / job.gpus_per_worker;
     if (node.state == NodeState::kReady) seats += room;
     if (node.state != NodeState::kCordoned) continue;
-    const auto own = std::count(job.workers.begin(), job.workers.end(), static_cast<NodeIndex>(at));
+    const auto own = std::count(job.workers.begin(), job.workers.end(), at);
     seats += std::min(room, static_cast<int>(own));
   }
   return seats >= job.min;
@@ -352,7 +352,7 @@ FfdlAnswer OracleFfdlByEnumeration(const Snapshot& snapshot) {
 FfdlAnswer OracleFfdlByTable(const Snapshot& snapshot) {
   Ffdl ffdl(snapshot);
   const std::size_t jobs = ffdl.admitted.size();
-  const auto width = static_cast<std::size_t>(ffdl.capacity) + 1;
+  const std::size_t width = ffdl.capacity + 1;
   // best[j][k]: the largest sum of jobs j, j+1, … on exactly k GPUs.
   const double impossible = -std::numeric_limits<double>::infinity();
   std::vector<std::vector<double>> best(jobs + 1, std::vector<double>(width, impossible));
@@ -361,7 +361,7 @@ FfdlAnswer OracleFfdlByTable(const Snapshot& snapshot) {
     const Job& job = *ffdl.admitted[j];
     for (std::size_t k = 0; k < width; ++k) {
       for (int i = 0; i < job.curve->count(); ++i) {
-        const auto gpus = static_cast<std::size_t>(job.gpus(job.curve->size(i)));
+        const std::size_t gpus = job.gpus(job.curve->size(i));
         if (gpus <= k) best[j][k] = std::max(best[j][k], job.curve->speedup(i) + best[j + 1][k - gpus]);
       }
     }
@@ -374,7 +374,7 @@ FfdlAnswer OracleFfdlByTable(const Snapshot& snapshot) {
   for (std::size_t j = 0; j < jobs; ++j) {
     const Job& job = *ffdl.admitted[j];
     for (int i = job.curve->count() - 1; i >= 0; --i) {  // more to the earlier job
-      const auto gpus = static_cast<std::size_t>(job.gpus(job.curve->size(i)));
+      const std::size_t gpus = job.gpus(job.curve->size(i));
       if (gpus > left || job.curve->speedup(i) + best[j + 1][left - gpus] != best[j][left]) continue;
       result.answer.workers[job.name] = job.curve->size(i);
       left -= gpus;
