@@ -132,6 +132,7 @@ class Cluster:
         self._add(plane.etcd()).start()
         self._add(plane.apiserver()).start()
         self._install_crds()
+        self.apply(os.path.join(HERE, "manifests", "kwok-rules.yaml"))
         stages = os.path.join(HERE, "manifests", "kwok-stages.yaml")
         later = [plane.controller_manager(), plane.scheduler(), plane.kwok(stages)]
         kinds = ["pytorchjob"]

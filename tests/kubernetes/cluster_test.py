@@ -203,6 +203,17 @@ class Simulated(ClusterTest):
         self.wait(lambda: self.api.get("pods", "lingering") is None, "the pod to go")
         self.assertGreater(time.monotonic() - began, 1.5)
 
+    def test_kwok_ends_only_what_is_being_ended(self):
+        self.api.create("pods", {
+            "metadata": {"name": "successor"},
+            "spec": {"containers": [{"name": "one", "image": "none"}], "nodeSelector": {"voda.test/node": "kwok"}}})
+        self.wait(lambda: self.api.get("pods", "successor")["status"]["phase"] == "Running", "a running pod")
+        late = self.cluster.kubectl("delete", "pod", "successor", "--force", "--grace-period=0", user="kwok", check=False)
+        self.assertIn("KWOK means a pod that had this name before", late.stderr)
+        self.assertNotIn("deletionTimestamp", self.api.get("pods", "successor")["metadata"])
+        self.api.delete("pods", "successor")
+        self.wait(lambda: self.api.get("pods", "successor") is None, "the pod to go")
+
     def test_nodes_come_fail_return_and_go(self):
         name = self.cluster.add_node("visitor", gpus=2, accelerator="v100")
         self.cluster.set_ready(name, False)

@@ -101,7 +101,7 @@ class OnCluster(unittest.TestCase):
             seen = self.witness.counts({name})
             launchers = seen.pop((name, "launcher"), 0)
             self.assertEqual({index: count for (_, index), count in seen.items()}, expected_pods(history[name]),
-                             f"{name}: {history[name]}")
+                             f"{name}: {history[name]}\n{self.witness.story(name)}")
             if number % 2:
                 self.assertGreaterEqual(launchers, len(lasting[name]), f"{name}: {history[name]}")
                 self.assertLessEqual(launchers, starts(history[name]), f"{name}: {history[name]}")

@@ -37,20 +37,14 @@ class Witness:
     """Every pod and every job of a namespace since it began, by UID: a name may come again, a UID never. It watches
     without a gap: only after the API server has forgotten the past (410) it lists anew, and something could be missed
     that came and went in between. A pod counts once it has a node: in tests a pod at times went before it had one, not
-    deleted by Voda, and another came in its place; neither could have run anywhere.
-
-    KWOK deletes by name, not by UID as kubelets do: when it ends a pod it may be late and take the next one of that name.
-    Such a one does not count either: it was gone at once, without a time to end, which nobody else gives to a pod that
-    runs on a node that is there, and another of its name had gone just before it came."""
+    deleted by Voda, and another came in its place; neither could have run anywhere."""
 
     def __init__(self, cluster):
         self.cluster = cluster
         self.pods = {}  # uid -> (job, worker); all there ever were
         self.jobs = {}  # uid -> name
         self.gone = set()  # uids
-        self._seen = {}  # uid -> when first
-        self._ending = set()  # uids that were given time to end, or had ended
-        self._last_gone = {}  # (job, worker) -> when
+        self._lines = collections.defaultdict(list)  # job -> what became of its pods, to be read
         self._lock = threading.Lock()
         self._ended = False
         self._connections = {}
@@ -75,6 +69,11 @@ class Witness:
         with self._lock:
             return dict(collections.Counter(pod for pod in self.pods.values() if jobs is None or pod[0] in jobs))
 
+    def story(self, job):
+        """What became of the pods of a job, for the message of a test that fails."""
+        with self._lock:
+            return "\n".join(self._lines[job])
+
     def created_jobs(self):
         with self._lock:
             return dict(collections.Counter(self.jobs.values()))
@@ -87,22 +86,16 @@ class Witness:
             elif identity(thing)[0] and thing["spec"].get("nodeName"):
                 self.pods[uid] = identity(thing)
             if resource == "pods" and identity(thing)[0]:
-                self._look_at_end(uid, kind, thing)
+                self._lines[identity(thing)[0]].append(self._line(kind, thing))
             if kind == "DELETED":
                 self.gone.add(uid)
 
-    def _look_at_end(self, uid, kind, pod):
-        now = time.monotonic()
-        seen = self._seen.setdefault(uid, now)
-        if kind != "DELETED":
-            if pod["metadata"].get("deletionTimestamp") or pod["status"].get("phase") in ("Succeeded", "Failed"):
-                self._ending.add(uid)
-            return
-        before = self._last_gone.get(identity(pod))
-        if uid in self.pods and uid not in self._ending and before is not None and seen - before < 2 and now - seen < 5:
-            print(f"KWOK took {pod['metadata']['name']} for the one before it", flush=True)
-            del self.pods[uid]
-        self._last_gone[identity(pod)] = now
+    @staticmethod
+    def _line(kind, pod):
+        head, phase = pod["metadata"], pod["status"].get("phase")
+        ending = ", ending" if head.get("deletionTimestamp") else ""
+        return (f"{time.monotonic():.2f} {kind:8} {head['name']} {head['uid'][:8]} on {pod['spec'].get('nodeName')}: "
+                f"{phase}{ending}")
 
     def _watch(self, resource):
         path = self.cluster.api.path(resource, namespace=NAMESPACE)
