@@ -33,12 +33,21 @@ void LogSink::Say(std::string_view line) {
 
 bool LogSink::Reopen() {
   if (SameFile(LogPath(folder_, piece_), file_.get())) return false;
+  const Fd before = std::move(file_);
   Open();
+  char chunk[16384];
+  for (off_t at = 0; before.ok();) {
+    const ssize_t got = ::pread(before.get(), chunk, sizeof chunk, at);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) break;
+    Append({chunk, static_cast<std::size_t>(got)});
+    at += got;
+  }
   return true;
 }
 
 bool LogSink::Open() {
-  file_ = MakeUntrusted(LogPath(folder_, piece_), O_WRONLY | O_APPEND);
+  file_ = MakeUntrusted(LogPath(folder_, piece_), O_RDWR | O_APPEND);
   size_ = 0;
   return file_.ok();
 }

@@ -17,7 +17,8 @@ class LogSink {
 
   void Write(std::string_view text);
   void Say(std::string_view line);
-  // Goes on in a new file if the present one was removed or moved; returns whether it was.
+  // Goes on in a new file if the present one was removed or moved, and takes along what that holds; returns
+  // whether it was.
   bool Reopen();
 
  private:

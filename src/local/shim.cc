@@ -264,8 +264,7 @@ class ShimProcess {
     if (const Status written = ReplaceFile(SpecPath(folder_), Encode(spec_), 0600, Durable::kNo); !written)
       log_.Say(written.error().message);
     if (group_) NoteGroup();
-    if (log_.Reopen())
-      log_.Say("the folder of this worker was removed while it ran; what it had printed before is lost");
+    if (log_.Reopen()) log_.Say("the folder of this worker was removed while it ran, and was made again");
     if (!SameFile(ReservePath(), exit_file_.get())) ReserveExit();
     return true;
   }

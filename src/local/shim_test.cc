@@ -99,7 +99,8 @@ class RemovedFolderTest : public ShimTest {
   std::string path() const override { return job() + "/w0-0"; }
   // A worker that ends when it is told to.
   void BeginWaiting() {
-    Shell("while ! [ -e " + folder_.path() + "/go ]; do sleep 0.05; done; echo bye; exit 3");
+    Shell("echo hello; while ! [ -e " + folder_.path() + "/go ]; do sleep 0.05; done; echo bye; exit 3");
+    ASSERT_TRUE(WaitFor([&] { return LogText() == "hello\n"; }));
   }
   void Go() { ASSERT_TRUE(ReplaceFile(folder_.path() + "/go", "", 0600, Durable::kNo)); }
 };
@@ -112,7 +113,9 @@ TEST_F(RemovedFolderTest, TheEndIsRecordedAllTheSame) {
   const auto starts = JobFolder(job()).Starts().value();
   ASSERT_EQ(starts.size(), 1U);
   EXPECT_EQ(Encode(starts[0].spec.value()), Encode(spec_));
-  EXPECT_NE(LogText().find("bye\n"), std::string::npos) << LogText();
+  const std::string log = LogText();
+  EXPECT_NE(log.find("hello\n"), std::string::npos) << log;
+  EXPECT_NE(log.find("bye\n"), std::string::npos) << log;
 }
 
 TEST_F(RemovedFolderTest, TheNextVodaFindsTheShim) {
