@@ -36,7 +36,7 @@ bool LogSink::Reopen() {
   const Fd before = std::move(file_);
   Open();
   char chunk[16384];
-  for (off_t at = 0; before.ok();) {
+  for (off_t at = 0; before.ok() && at < piece_bytes_;) {
     const ssize_t got = ::pread(before.get(), chunk, sizeof chunk, at);
     if (got < 0 && errno == EINTR) continue;
     if (got <= 0) break;
