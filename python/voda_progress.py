@@ -12,9 +12,9 @@
 
 Keras, Lightning and the Hugging Face Trainer: keras_callback(), lightning_callback(), huggingface_callback().
 
-Reports go to VODA_PROGRESS_URL with VODA_PROGRESS_TOKEN, which Voda sets for every job. Where there is no URL, or with
-csv=True, they go to METRICS_DIR/JOB_NAME.csv, one row per epoch. Without these variables nothing happens, so a script
-runs unchanged anywhere.
+Reports go to VODA_PROGRESS_URL with VODA_PROGRESS_TOKEN, which Voda sets for every job, and on Voda's own machine over
+the Unix socket VODA_PROGRESS_SOCKET. Where there is no URL, or with csv=True, they go to METRICS_DIR/JOB_NAME.csv, one
+row per epoch. Without these variables nothing happens, so a script runs unchanged anywhere.
 
 Only rank 0 reports. Training is never stopped by this module and never waits for it: no exception leaves it, and a
 thread of its own sends what was said. While Voda cannot be reached, epochs are kept and sent later, and steps are
@@ -32,6 +32,7 @@ import logging
 import math
 import os
 import re
+import socket
 import sys
 import threading
 import time
@@ -227,10 +228,32 @@ class _Outbox:
                         until = min(until, time.monotonic() + 0.25)
 
 
-class _HttpSink:
-    """Posts one JSON object per report. Redirects are not followed and proxies not used: the token goes to Voda."""
+class _SocketConnection(http.client.HTTPConnection):
+    """A connection to a Unix socket in the place of the URL's host."""
 
-    def __init__(self, url, token, complain):
+    def __init__(self, path, host, port, timeout):
+        super().__init__(host, port, timeout=timeout)
+        self._path = path
+
+    def connect(self):
+        folder, name = None, self._path
+        try:
+            if len(os.fsencode(name)) > 107:  # too long for the system: by a descriptor of its folder
+                folder = os.open(os.path.dirname(name), os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+                name = "/proc/self/fd/%d/%s" % (folder, os.path.basename(name))
+            self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            self.sock.settimeout(self.timeout)
+            self.sock.connect(name)
+        finally:
+            if folder is not None:
+                os.close(folder)
+
+
+class _HttpSink:
+    """Posts one JSON object per report. Redirects are not followed and proxies not used: the token goes to Voda, and
+    where Voda has a Unix socket, to nobody who has taken its port."""
+
+    def __init__(self, url, token, complain, unix_socket=None):
         parts = urllib.parse.urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ValueError("VODA_PROGRESS_URL is %r; it must be http://HOST:PORT/PATH" % url)
@@ -239,6 +262,7 @@ class _HttpSink:
         self._headers = {"Content-Type": "application/json", "Connection": "close"}
         if token:
             self._headers["Authorization"] = "Bearer " + token
+        self._socket = unix_socket
         self._complain = complain
         self._steps_refused = False
         self._unanswered = None
@@ -248,8 +272,7 @@ class _HttpSink:
         repeated, self._unanswered = message is self._unanswered, None
         if step and self._steps_refused:
             return "done"
-        kind = http.client.HTTPSConnection if self._scheme == "https" else http.client.HTTPConnection
-        connection = kind(self._host, self._port, timeout=_REQUEST_SECONDS)
+        connection = self._connection()
         try:
             body = json.dumps(message, allow_nan=False).encode()
             connection.request("POST", self._target, body, self._headers)
@@ -273,6 +296,12 @@ class _HttpSink:
         elif not repeated:  # else it may have had it: only its answer was lost
             self._complain("Voda refused a report with %d: %s", response.status, text)
         return "done"
+
+    def _connection(self):
+        if self._socket:
+            return _SocketConnection(self._socket, self._host, self._port, _REQUEST_SECONDS)
+        kind = http.client.HTTPSConnection if self._scheme == "https" else http.client.HTTPConnection
+        return kind(self._host, self._port, timeout=_REQUEST_SECONDS)
 
 
 class _CsvSink:
@@ -390,6 +419,7 @@ class Progress:
         self._fixed_workers = _count(workers, 1)
         seconds = _number(step_seconds)
         self._step_seconds = max(_STEP_SECONDS if seconds is None else seconds, 0.0)
+        unix_socket = os.environ.get("VODA_PROGRESS_SOCKET") if url is None else None
         url = (url or os.environ.get("VODA_PROGRESS_URL")) if url is not False else None
         folder, job = os.environ.get("METRICS_DIR"), os.environ.get("JOB_NAME")
         if folder and job and (csv or (csv is None and not url)):
@@ -397,7 +427,7 @@ class Progress:
             self._csv_sink = _CsvSink(path, self._complain)
             self._csv = _Outbox("csv", self._csv_sink.deliver, self._complain)
         if url:
-            sink = _HttpSink(url, token or os.environ.get("VODA_PROGRESS_TOKEN"), self._complain)
+            sink = _HttpSink(url, token or os.environ.get("VODA_PROGRESS_TOKEN"), self._complain, unix_socket)
             self._http = _Outbox("http", sink.deliver, self._complain)
         if self._http or self._csv:
             atexit.register(self.close)

@@ -67,7 +67,6 @@ class HttpReply {
 using HttpHandler = std::function<void(HttpRequest request, std::shared_ptr<HttpReply> reply)>;
 
 struct HttpConfig {
-  static constexpr std::size_t kLongestSocketPath = 107;  // bytes
   struct Listener {
     std::string address = "127.0.0.1";
     int port = 0;  // 0 means any free port

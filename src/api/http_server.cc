@@ -31,6 +31,7 @@
 #include "api/http_session.h"
 #include "base/check.h"
 #include "base/log.h"
+#include "base/socket_name.h"
 
 namespace voda {
 
@@ -212,8 +213,9 @@ Result<int> OpenSocketFile(const std::string& path) {
   };
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
-  if (path.size() > HttpConfig::kLongestSocketPath) return fail("the path is too long for a socket");
-  std::copy(path.begin(), path.end(), address.sun_path);
+  const SocketName name(path);
+  if (name.text().size() > SocketName::kLongest) return fail("the path is too long for a socket");
+  name.text().copy(address.sun_path, name.text().size());
   const int fd = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (fd < 0) return fail(std::strerror(errno));
   ::unlink(path.c_str());

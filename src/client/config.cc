@@ -150,15 +150,13 @@ class Resolver {
     out_.http.server = *url;
     const std::string socket = out_.data + "/socket";
     struct stat found {};
-    if (out_.server_from == out_.data + "/server" && ::stat(socket.c_str(), &found) == 0 &&
-        S_ISSOCK(found.st_mode))
+    if (OfFolder() && ::stat(socket.c_str(), &found) == 0 && S_ISSOCK(found.st_mode))
       out_.http.socket = socket;
     return Ok{};
   }
 
-  bool FolderTokenFits() const {
-    if (out_.server_from == kByDefault) return false;  // anybody may listen there
-    if (IsLoopbackUrl(out_.http.server)) return true;
+  // Whether the server is the one that the folder names.
+  bool OfFolder() const {
     const auto own = NormalizeServer(folder_server_);
     return own && *own == out_.http.server;
   }
@@ -171,7 +169,7 @@ class Resolver {
   }
 
   Status FolderToken(bool& taken) {
-    if (out_.data.empty() || !FolderTokenFits()) return Ok{};
+    if (out_.data.empty() || !OfFolder()) return Ok{};
     const std::string path = out_.data + "/token";
     const auto text = ReadFileIfAny(path, kMaxFileBytes);
     // The folder may belong to another user: go on without a token; the server says 401 if it wants one.

@@ -1,10 +1,10 @@
 // Where the server and the token come from: a flag, else the environment, else the config file, else the data
 // folder of `voda up` on this machine.
 //
-// The token of a data folder belongs to the server that the folder names. It is not sent to another
-// machine: a user could be talked into naming a server that steals it. Nor is it sent where nothing names a
-// server, as after a stop of `voda up`: any user of this machine may listen on its port by then. Where the
-// folder has a socket, that is used, for nobody else can listen there.
+// The token of a data folder belongs to the server that the folder names and is sent to no other: a user
+// could be talked into naming a server that steals it, and after a stop of `voda up`, when the folder names
+// none, any user of this machine may listen on its port. Where the folder has a socket, that is used, for
+// nobody else can listen there.
 #pragma once
 
 #include <functional>

@@ -89,7 +89,9 @@ TEST_F(Config, ASocketInTheFolderLeadsToItsServer) {
   ASSERT_EQ(::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)), 0);
   EXPECT_EQ(Good().http.socket, folder + "/socket");
   flags_.server = "http://127.0.0.1:1234";
-  EXPECT_EQ(Good().http.socket, "") << "named by hand";
+  EXPECT_EQ(Good().http.socket, folder + "/socket") << "the same server, named by hand";
+  flags_.server = "http://127.0.0.1:1235";
+  EXPECT_EQ(Good().http.socket, "");
 }
 
 TEST_F(Config, FlagsBeforeVariablesBeforeTheFileBeforeTheFolder) {
@@ -124,7 +126,7 @@ TEST_F(Config, FlagsBeforeVariablesBeforeTheFileBeforeTheFolder) {
   EXPECT_EQ(Good().token_from, "--token-file");
 }
 
-TEST_F(Config, AFoldersTokenIsNotSentToAnotherMachine) {
+TEST_F(Config, AFoldersTokenIsSentToNoOtherServer) {
   Write(".local/share/voda/server", "https://gpu1:55587");
   Write(".local/share/voda/token", "t");
   EXPECT_EQ(Good().http.token, "t");  // this is the folder's own server
@@ -134,8 +136,8 @@ TEST_F(Config, AFoldersTokenIsNotSentToAnotherMachine) {
   EXPECT_EQ(Good().http.token, "");
   flags_.server = "https://gpu1";
   EXPECT_EQ(Good().http.token, "t");
-  flags_.server = "http://127.0.0.1:9";  // a tunnel
-  EXPECT_EQ(Good().http.token, "t");
+  flags_.server = "http://127.0.0.1:9";  // whoever listens there
+  EXPECT_EQ(Good().http.token, "");
 }
 
 TEST_F(Config, ATokenCrossesTheNetworkOnlyEncrypted) {

@@ -8,6 +8,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/socket_name.h"
 #include "base/text.h"
 #include "http/exchange.h"
 
@@ -34,13 +35,16 @@ std::string_view HostOf(std::string_view url) {
 }  // namespace
 
 struct HttpClient::Impl {
-  HttpPool pool;
+  explicit Impl(const ClientConfig& config) : socket(config.socket) {}
 
-  static HttpSetup Setup(const ClientConfig& config, const std::string& path) {
+  HttpPool pool;
+  SocketName socket;
+
+  HttpSetup Setup(const ClientConfig& config, const std::string& path) const {
     HttpSetup setup;
     setup.url = config.server + path;
     setup.connect_ms = Milliseconds(config.connect_seconds);
-    setup.socket = config.socket;
+    setup.socket = socket.text();
     setup.ca_file = config.ca_file;
     setup.loopback = IsLoopbackUrl(config.server);
     if (!config.token.empty()) setup.headers.push_back("Authorization: Bearer " + config.token);
@@ -99,12 +103,12 @@ struct HttpClient::Impl {
   }
 };
 
-HttpClient::HttpClient(ClientConfig config) : config_(std::move(config)), impl_(std::make_unique<Impl>()) {}
+HttpClient::HttpClient(ClientConfig config) : config_(std::move(config)), impl_(std::make_unique<Impl>(config_)) {}
 HttpClient::~HttpClient() = default;
 
 Result<HttpAnswer> HttpClient::Send(const ClientRequest& request) {
   if (canceled_) return Error{"canceled"};
-  HttpSetup setup = Impl::Setup(config_, request.path);
+  HttpSetup setup = impl_->Setup(config_, request.path);
   setup.method = request.method;
   setup.has_body = !request.body.empty() || request.method == "POST" || request.method == "PUT";
   setup.body = request.body;
@@ -160,7 +164,7 @@ Result<StreamEnd> HttpClient::Stream(const std::string& path, const StreamOption
       return false;
     }
   };
-  HttpSetup setup = Impl::Setup(config_, path);
+  HttpSetup setup = impl_->Setup(config_, path);
   setup.max_error_body = kMaxErrorBody;
   if (options.longest_seconds > 0) setup.timeout_ms = Milliseconds(options.longest_seconds);
   if (options.idle_seconds > 0) setup.idle_seconds = std::max(1L, Milliseconds(options.idle_seconds) / 1000);

@@ -4,13 +4,13 @@
 
 #include <charconv>
 
+#include "base/sha256.h"
 #include "base/text.h"
-#include "ledger/body_hash.h"
 
 namespace voda::kubeflow {
 
 std::string Submissions::Text(const SubmissionKey& key, std::size_t place) {
-  return fmt::format("{} {} {}", BodyHash(key.key), key.body_hash, place);
+  return fmt::format("{} {} {}", Sha256Hex(key.key), key.body_hash, place);
 }
 
 void Submissions::Add(std::string_view text, const std::string& job, double now) {
@@ -35,7 +35,7 @@ void Submissions::ForgetBefore(double time) {
 std::optional<Submission> Submissions::Find(std::string_view key) const {
   const std::lock_guard lock(mutex_);
   if (known_.empty()) return std::nullopt;
-  const auto at = known_.find(BodyHash(key));
+  const auto at = known_.find(Sha256Hex(key));
   if (at == known_.end()) return std::nullopt;
   Submission found{at->second.body_hash, {}};
   for (const auto& [place, job] : at->second.jobs) found.jobs.push_back(job);

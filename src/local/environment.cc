@@ -8,6 +8,7 @@
 #include <charconv>
 #include <string_view>
 
+#include "base/sha256.h"
 #include "local/job_folder.h"
 #include "local/plain_path.h"
 #include "local/torchrun.h"
@@ -83,6 +84,15 @@ void AddStatic(Env& env, const JobSpec& spec, const WorkerSpec& start) {
   if (spec.max_restarts) Set(env, "PET_MAX_RESTARTS", std::to_string(*spec.max_restarts));
 }
 
+// The workers of an incarnation meet by this name. Any user of the machine can connect to the store where
+// they meet, and torchrun unpickles what lies there below the name; so the name holds a secret that only the
+// job has.
+std::string RendezvousId(const AcceptedJob& job, const WorkerSpec& start) {
+  constexpr std::size_t kDigits = 32;
+  const std::string secret = Sha256Hex(fmt::format("rendezvous {} {}", start.incarnation, job.token));
+  return fmt::format("{}-{}-{}", job.name, start.incarnation, secret.substr(0, kDigits));
+}
+
 void AddElastic(Env& env, const AcceptedJob& job, const std::string& job_path, const WorkerSpec& start,
                 const std::string& nnodes) {
   const JobSpec& spec = *job.spec;
@@ -92,7 +102,6 @@ void AddElastic(Env& env, const AcceptedJob& job, const std::string& job_path, c
   Set(env, "PET_NNODES", nnodes.empty() ? limits : nnodes);
   Set(env, "PET_RDZV_BACKEND", spec.rdzv_backend);
   Set(env, "PET_RDZV_ENDPOINT", fmt::format("127.0.0.1:{}", start.port));
-  Set(env, "PET_RDZV_ID", fmt::format("{}-{}", job.name, start.incarnation));
   std::string conf = spec.rdzv_conf;
   // All workers are on this machine, and without this any of them might host the store. It must be worker
   // 0, which goes last.
@@ -154,6 +163,7 @@ void SetCommand(const LocalConfig& config, const AcceptedJob& job, const Told& t
   Set(env, "VODA_NODE", start.node);
   Set(env, "VODA_PROGRESS_URL", fmt::format("{}/api/v1/jobs/{}/progress", config.progress_url, job.name));
   Set(env, "VODA_PROGRESS_TOKEN", job.token);
+  if (!config.progress_socket.empty()) Set(env, "VODA_PROGRESS_SOCKET", config.progress_socket);
   Set(env, "CUDA_VISIBLE_DEVICES", Joined(start.devices));
   if (told.has_devices) Set(env, "CUDA_DEVICE_ORDER", "PCI_BUS_ID");  // the order of NVML
   if (mpi) {
@@ -161,6 +171,7 @@ void SetCommand(const LocalConfig& config, const AcceptedJob& job, const Told& t
   } else {
     Set(env, "PET_NPROC_PER_NODE", spec.nproc_per_node.value_or("1"));
     for (const char* const name : {"PET_REDIRECTS", "PET_TEE"}) Set(env, name, kNoRedirects);
+    Set(env, "PET_RDZV_ID", told.rendezvous.empty() ? RendezvousId(job, start) : told.rendezvous);
     if (Rigid(spec)) {
       AddStatic(env, spec, start);
     } else {

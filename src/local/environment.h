@@ -21,7 +21,9 @@ bool Rigid(const JobSpec& spec);
 // What a worker is told that its start does not say.
 struct Told {
   bool has_devices = false;  // whether the node's GPUs are known; if not, a worker sees none
-  std::string nnodes;        // as worker 0 was told, since all must know the same limits; if empty, the job's
+  // As worker 0 was told, since all must know the same; if empty, the job's.
+  std::string nnodes;
+  std::string rendezvous;
   std::string
       discover_hosts;  // VODA_DISCOVER_HOSTS of an MPIJob: DiscoverPath by a plain name (plain_path.h)
 };

@@ -1,5 +1,6 @@
 #include "local/local_cluster.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/stat.h>
@@ -156,7 +157,8 @@ TEST_F(LocalClusterTest, AnUnknownJobIsAFailedAction) {
 TEST_F(LocalClusterTest, MovesAWorkerAndLeavesTheOthers) {
   TestCluster cluster(jobs());
   cluster->AddJob(
-      ShellJob("job", "echo $VODA_WORKER $VODA_NODE $PET_RDZV_ID >> $VODA_JOB_DIR/starts; exec sleep 1000"),
+      ShellJob("job",
+               "echo $VODA_WORKER $VODA_NODE ${PET_RDZV_ID%-*} >> $VODA_JOB_DIR/starts; exec sleep 1000"),
       false);
   cluster->Run();
   EXPECT_EQ(cluster.Do(ActionKind::kStart, "job", "aab"), "done");
@@ -172,7 +174,8 @@ TEST_F(LocalClusterTest, MovesAWorkerAndLeavesTheOthers) {
 TEST_F(LocalClusterTest, MovingWorker0StartsTheWholeJobAnew) {
   TestCluster cluster(jobs());
   cluster->AddJob(
-      ShellJob("job", "echo $VODA_WORKER $VODA_NODE $PET_RDZV_ID >> $VODA_JOB_DIR/starts; exec sleep 1000"),
+      ShellJob("job",
+               "echo $VODA_WORKER $VODA_NODE ${PET_RDZV_ID%-*} >> $VODA_JOB_DIR/starts; exec sleep 1000"),
       false);
   cluster->Run();
   EXPECT_EQ(cluster.Do(ActionKind::kStart, "job", "ab"), "done");
@@ -233,6 +236,12 @@ TEST_F(LocalClusterTest, WorkersGetExactlyTheEnvironmentOfTheOperator) {
     env[line.substr(0, line.find('='))] = line.substr(line.find('=') + 1);
   const std::string endpoint = env["PET_RDZV_ENDPOINT"];
   EXPECT_TRUE(endpoint.starts_with("127.0.0.1:"));
+  // What any user of the machine could guess of the name by which workers meet, and what nobody can.
+  const std::string rendezvous = env["PET_RDZV_ID"];
+  EXPECT_TRUE(rendezvous.starts_with(job.name + "-1-")) << rendezvous;
+  EXPECT_EQ(rendezvous.size(), job.name.size() + 3 + 32);
+  for (const local::JobProcess& one : testing::ProcessesBelow(jobs()))
+    EXPECT_EQ(Slurp(fmt::format("/proc/{}/cmdline", one.process.pid)).find(rendezvous), std::string::npos);
   for (const char* const by_shell : {"PWD", "_", "SHLVL", "OLDPWD"}) env.erase(by_shell);
   for (const char* const by_user : {"HOME", "USER"}) EXPECT_EQ(env.erase(by_user), 1U);
   const std::map<std::string, std::string> expected = {
@@ -255,7 +264,7 @@ TEST_F(LocalClusterTest, WorkersGetExactlyTheEnvironmentOfTheOperator) {
       {"PET_TEE", "9:1"},
       {"PET_RDZV_BACKEND", "c10d"},
       {"PET_RDZV_ENDPOINT", endpoint},
-      {"PET_RDZV_ID", job.name + "-1"},
+      {"PET_RDZV_ID", rendezvous},
       {"PET_RDZV_CONF", "last_call_timeout=1,is_host=0"},
       {"PET_MAX_RESTARTS", "3"},
       {"PET_LOG_DIR", jobs() + "/1/w1-1/torchrun"},
@@ -269,6 +278,34 @@ TEST_F(LocalClusterTest, WorkersGetExactlyTheEnvironmentOfTheOperator) {
   EXPECT_NE(zero.find("PET_RDZV_CONF=last_call_timeout=1,is_host=1\n"), std::string::npos);
   EXPECT_NE(zero.find("PET_RDZV_ENDPOINT=" + endpoint + "\n"), std::string::npos);
   EXPECT_TRUE(local::Exists(jobs() + "/1/metrics"));
+}
+
+TEST_F(LocalClusterTest, TheNameOfARendezvousIsKnownToItsJobAlone) {
+  TestCluster cluster(jobs());
+  for (const std::int64_t id : {1, 2}) {
+    TestJob job = ShellJob("job", "echo $PET_RDZV_ID; exec sleep 1000");
+    job.id = id;
+    job.name = fmt::format("job-{}", id);
+    job.token = fmt::format("secret of {}", id);
+    cluster->AddJob(job, false);
+  }
+  cluster->Run();
+  ASSERT_EQ(cluster.Do(ActionKind::kStart, "job-1", "aa"), "done");
+  ASSERT_EQ(cluster.Do(ActionKind::kStart, "job-2", "a"), "done");
+  const auto secret = [&](std::int64_t id, int worker) {
+    const std::string line = Lines(cluster->LogFiles(id, worker).front(), 1).front();
+    return line.substr(line.rfind('-'));
+  };
+  EXPECT_EQ(secret(1, 0), secret(1, 1));
+  EXPECT_NE(secret(1, 0), secret(2, 0));
+  ASSERT_EQ(cluster.Do(ActionKind::kHalt, "job-1", ""), "done");
+  const std::string before = secret(1, 0);
+  ASSERT_EQ(cluster.Do(ActionKind::kStart, "job-1", "a"), "done");
+  EXPECT_TRUE(WaitFor([&] {
+    const Strings files = cluster->LogFiles(1, 0);
+    return files.size() == 2 && !Slurp(files.back()).empty() &&
+           Slurp(files.back()).find(before) == std::string::npos;
+  }));
 }
 
 TEST_F(LocalClusterTest, EachWorkerSeesItsOwnDevices) {
@@ -665,7 +702,7 @@ TEST_F(LocalClusterTest, AJobThatNamesItsOwnRestartsIsNotCounted) {
 
 TEST_F(LocalClusterTest, LogsOfEveryStartAreKeptUpToALimit) {
   TestCluster cluster(jobs(), {.trial = 30});
-  TestJob job = ShellJob("job", "echo $PET_RDZV_ID; exit 1");
+  TestJob job = ShellJob("job", "echo ${PET_RDZV_ID%-*}; exit 1");
   job.spec.backoff_limit = 100;
   cluster->AddJob(job, false);
   cluster->Run();

@@ -379,7 +379,7 @@ class PyTorchRunner final : public JobRunner {
                    : lost_.contains(number) ? "repair"
                                             : std::string(Name(order.kind)),
         .memory_bytes = master ? job_.spec->master->memory_bytes : job_.spec->worker.memory_bytes};
-    Told told{.has_devices = devices->known, .nnodes = {}, .discover_hosts = {}};
+    Told told{.has_devices = devices->known};
     const Worker* root = workers_.Find(0);
     if (root == nullptr) {
       const auto port = machine_.FreePort();
@@ -391,6 +391,7 @@ class PyTorchRunner final : public JobRunner {
       start.incarnation = root->start.spec->incarnation;
       for (const EnvVar& variable : root->start.spec->env) {
         if (variable.name == "PET_NNODES") told.nnodes = variable.value;
+        if (variable.name == "PET_RDZV_ID") told.rendezvous = variable.value;
       }
     }
     return Start(std::move(start), told);

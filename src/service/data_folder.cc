@@ -69,4 +69,8 @@ std::string SocketPath(const std::string& data) {
   return data + "/socket";
 }
 
+std::string ProgressSocketPath(const std::string& data) {
+  return data + "/progress";
+}
+
 }  // namespace voda

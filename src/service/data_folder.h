@@ -19,7 +19,8 @@ Status WriteServerFile(const std::string& path, const std::string& url);
 // At a clean stop, before the port is another's to take: whoever listens there next must not get the token.
 // Only where it names this server.
 void RemoveServerFile(const std::string& path, const std::string& url);
-// The Unix socket of the same server, where its path is not too long.
+// The Unix sockets of the same server: for the CLI, and for the progress reports of jobs.
 std::string SocketPath(const std::string& data);
+std::string ProgressSocketPath(const std::string& data);
 
 }  // namespace voda

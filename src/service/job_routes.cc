@@ -9,9 +9,9 @@
 #include "api/error_response.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/sha256.h"
 #include "base/text.h"
 #include "document/json_writer.h"
-#include "ledger/body_hash.h"
 #include "service/json_body.h"
 #include "service/permissions.h"
 #include "service/query.h"
@@ -101,7 +101,7 @@ void Routes::SubmitBody(const Call& call, SubmitAnswer answer) {
     auto specs = std::make_shared<std::vector<JobSpec>>(*std::move(read));
     for (JobSpec& spec : *specs) spec.document.shrink_to_fit();  // is kept as long as the job
     std::optional<SubmissionKey> idempotency;
-    if (!key.empty()) idempotency = {key, BodyHash(call.request->body)};
+    if (!key.empty()) idempotency = {key, Sha256Hex(call.request->body)};
     auto needed = PermissionsToCreate(*specs);
     Authorize(call, std::move(needed), [this, call, dry, began, answer, idempotency, specs] {
       Submit(call, specs, dry, idempotency, began, answer);

@@ -31,7 +31,9 @@ class ServerParts final : public Server, private ClusterSink {
  public:
   ~ServerParts() override {
     if (!server_file_.empty()) RemoveServerFile(server_file_, url_);
-    if (!socket_.empty()) ::unlink(socket_.c_str());
+    for (const std::string& socket : {socket_, progress_socket_}) {
+      if (!socket.empty()) ::unlink(socket.c_str());
+    }
     http_.reset();
     progress_http_.reset();
     // The engine asks them until it stops; what they post to it after that is dropped.
@@ -85,7 +87,12 @@ class ServerParts final : public Server, private ClusterSink {
       return refused;
     };
     if (!shared && !tls) socket_ = SocketPath(config.data);
-    if (Status opened = Listen(std::move(listen)); !opened) return opened;
+    if (!shared) progress_socket_ = ProgressSocketPath(config.data);
+    const bool takes_reports = !shared && !tls && IsLoopback(config.address);
+    std::string none;
+    auto http = Listen(std::move(listen), {&socket_, takes_reports ? &progress_socket_ : &none});
+    if (!http) return http.error();
+    http_ = std::move(*http);
     ports_ = http_->ports();
     if (Status opened = ListenForProgress(config, contents.settings); !opened) return opened;
     const bool any = config.address == "0.0.0.0" || config.address == "::";
@@ -159,23 +166,25 @@ class ServerParts final : public Server, private ClusterSink {
  private:
   // On the ports and, where that is possible, on the socket in the data folder: nobody but the folder's owner
   // can listen there, so the CLI shows the token to no other process (client/config.h).
-  Status Listen(HttpConfig config) {
-    if (socket_.size() > HttpConfig::kLongestSocketPath) socket_.clear();
-    if (!socket_.empty()) config.listeners.push_back({.socket = socket_});
-    auto http = HttpServer::Listen(config);
-    if (!http && !socket_.empty()) {
-      config.listeners.pop_back();
-      const std::string why = http.error().message;
-      http = HttpServer::Listen(std::move(config));
-      if (http) Log(LogLevel::kWarn, "no socket in the data folder; the CLI uses the port", {{"why", why}});
-      socket_.clear();
+  // On these Unix sockets, too, where there can be any in the data folder; the paths of the others are cleared.
+  static Result<std::unique_ptr<HttpServer>> Listen(HttpConfig config,
+                                                    const std::vector<std::string*>& sockets) {
+    const auto ports = config.listeners.size();
+    for (const std::string* socket : sockets) {
+      if (!socket->empty()) config.listeners.push_back({.socket = *socket});
     }
-    if (!http) return http.error();
-    http_ = std::move(*http);
-    return Ok{};
+    auto http = HttpServer::Listen(config);
+    if (http || config.listeners.size() == ports) return http;
+    const std::string why = http.error().message;
+    config.listeners.resize(ports);
+    http = HttpServer::Listen(std::move(config));
+    if (http) Log(LogLevel::kWarn, "no socket in the data folder; the port is used instead", {{"why", why}});
+    for (std::string* socket : sockets) socket->clear();
+    return http;
   }
 
-  // Jobs on this machine report on loopback, without TLS, with their own tokens; pods where they are told to.
+  // Jobs on this machine report on a socket in the data folder, where nobody else can listen, or on loopback
+  // without TLS, with their own tokens; pods where they are told to.
   Status ListenForProgress(const ServerConfig& config, const std::map<std::string, std::string>& settings) {
     const bool plain_loopback = config.tls_certificate.empty() && IsLoopback(config.address);
     progress_url_ = fmt::format("http://{}:{}", Bracketed(config.address), ports_[0]);
@@ -190,12 +199,13 @@ class ServerParts final : public Server, private ClusterSink {
     HttpConfig listen;
     LimitConnections(listen, open_files_ / 8);
     listen.listeners = {{address, kept}};
-    auto second = HttpServer::Listen(listen);
+    auto second = Listen(listen, {&progress_socket_});
     if (!second && !config.kubernetes && kept != 0) {
       Log(LogLevel::kWarn, "another port takes progress reports; jobs that run already cannot report to it",
           {{"port", kept}, {"why", second.error().message}});
       listen.listeners.front().port = 0;
-      second = HttpServer::Listen(listen);
+      progress_socket_ = ProgressSocketPath(config.data);
+      second = Listen(listen, {&progress_socket_});
     }
     if (!second) return second.error();
     progress_http_ = std::move(*second);
@@ -227,6 +237,7 @@ class ServerParts final : public Server, private ClusterSink {
     local.shim = config.program;
     if (const char* path = std::getenv("PATH"); path != nullptr && *path != '\0') local.path = path;
     local.progress_url = progress_url_;
+    local.progress_socket = progress_socket_;
     auto cluster = LocalCluster::Open(local, *this);
     if (!cluster) return cluster.error();
     local_ = std::move(*cluster);
@@ -334,7 +345,7 @@ class ServerParts final : public Server, private ClusterSink {
   }
 
   std::string url_, token_path_, progress_url_, cluster_name_;
-  std::string socket_, server_file_;  // that are ours to remove; else empty
+  std::string socket_, progress_socket_, server_file_;  // that are ours to remove; else empty
   std::vector<int> ports_;
   std::size_t open_files_ = 0;  // as many as this process may have
   std::unique_ptr<Store> store_;

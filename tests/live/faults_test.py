@@ -1,7 +1,9 @@
 """What goes wrong around `voda up` has a clear outcome: disks, folders, databases, ports, clients, workers."""
 import contextlib
 import concurrent.futures
+import glob
 import os
+import pathlib
 import re
 import resource
 import shutil
@@ -368,15 +370,38 @@ class TokenTest(live.LiveTest):
         voda.start()
         voda.cli("get", "jobs")
         voda.stop()
-        self.assertEqual({"server", "socket"} & set(os.listdir(voda.folder)), set())
+        self.assertEqual({"server", "socket", "progress"} & set(os.listdir(voda.folder)), set())
 
-    def test_a_long_path_has_no_socket(self):
-        outer = self.voda().folder
-        voda = self.voda("--slots", "1", folder=os.path.join(outer, "x" * 100))
-        os.mkdir(voda.folder, 0o700)
-        voda.start()
-        self.assertFalse(os.path.exists(os.path.join(voda.folder, "socket")))
-        voda.cli("get", "jobs")
+    def test_nor_does_whoever_waits_for_reports_of_a_job_that_runs_on(self):
+        for longer in ("", "x" * 100):  # a path that is too long for a socket is reached in another way
+            voda = self.voda("--slots", "1", "--rate-limit", "0s")
+            if longer:
+                voda = self.voda("--slots", "1", "--rate-limit", "0s", folder=os.path.join(voda.folder, longer))
+                os.mkdir(voda.folder, 0o700)
+            voda.start()
+            port = int(voda.url.rpartition(":")[2])
+            script = ("import time, voda_progress\n"
+                      "progress = voda_progress.Progress(total_epochs=10000)\n"
+                      "for epoch in range(10000):\n"
+                      "    progress.epoch(epoch); time.sleep(0.1)\n")
+            [name] = voda.submit(live.job("reporting", [live.PYTHON, "-c", script],
+                                          env={"PYTHONPATH": os.path.join(live.ROOT, "python")}))
+
+            def epoch():
+                return (voda.job(name)["progress"] or {"epoch": 0})["epoch"]
+            live.wait_for(lambda: epoch() > 0, 60, lambda: voda.tail())
+            voda.cli("get", "jobs")
+            voda.kill()
+            with socket.create_server(("127.0.0.1", port)) as thief:
+                thief.settimeout(0.1)
+                [log] = glob.glob(os.path.join(voda.folder, "jobs", "*", "w0-*", "log.0"))
+                live.wait_for(lambda: "cannot reach Voda" in pathlib.Path(log).read_text(), 60, "the job to try to report")
+                with self.assertRaises(TimeoutError):
+                    thief.accept()
+            voda.start()
+            reached = epoch()
+            live.wait_for(lambda: epoch() > reached, 60, lambda: voda.tail())
+            voda.stop()
 
 
 class MemoryTest(live.LiveTest):

@@ -1,4 +1,4 @@
-#include "ledger/body_hash.h"
+#include "base/sha256.h"
 
 #include <fmt/format.h>
 #include <openssl/sha.h>
@@ -7,7 +7,7 @@
 
 namespace voda {
 
-std::string BodyHash(std::string_view text) {
+std::string Sha256Hex(std::string_view text) {
   std::array<unsigned char, SHA256_DIGEST_LENGTH> digest{};
   SHA256(reinterpret_cast<const unsigned char*>(text.data()), text.size(), digest.data());
   std::string hex;
