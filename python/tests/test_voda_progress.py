@@ -29,7 +29,7 @@ sys.path.insert(0, FOLDER)
 import voda_progress  # noqa: E402
 from voda_progress import Progress  # noqa: E402
 
-VARIABLES = ("VODA_PROGRESS_URL", "VODA_PROGRESS_TOKEN", "METRICS_DIR", "JOB_NAME", "EPOCHS", "RANK", "WORLD_SIZE",
+VARIABLES = ("VODA_PROGRESS_URL", "VODA_PROGRESS_TOKEN", "VODA_PROGRESS_SOCKET", "METRICS_DIR", "JOB_NAME", "EPOCHS", "RANK", "WORLD_SIZE",
              "HOROVOD_RANK", "HOROVOD_SIZE", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "PMI_RANK", "PMI_SIZE",
              "VODA_WORKER", "GROUP_WORLD_SIZE")
 GENEROUS = 60  # seconds that something may take on a loaded machine

@@ -20,6 +20,7 @@
 #include "cli/up_args.h"
 #include "client/config.h"
 #include "local/gpus.h"
+#include "local/network.h"
 #include "placement/place.h"
 #include "service/server.h"
 
@@ -50,6 +51,7 @@ struct Flags {
   bool no_auth = false;
   std::vector<std::string> hosts;
   std::string working_dir;
+  bool private_network = false;
   std::string log_level = "info", log_format = "text";
   std::string cluster = "local";
   KubernetesArgs kubernetes;
@@ -98,6 +100,14 @@ ServerConfig ConfigFrom(const Flags& flags, std::string& note) {
                            .string();
   if (!std::filesystem::is_directory(config.working_dir)) {
     Refuse(fmt::format("--workdir {}: there is no such folder", config.working_dir));
+  }
+  config.private_network = flags.private_network;
+  if (flags.private_network && flags.cluster == "kubernetes")
+    Refuse("--private-network with --cluster kubernetes: pods have networks of their own");
+  if (flags.private_network) {
+    if (const Status may = local::MayMakeNetworks(); !may)
+      Refuse(fmt::format("--private-network: {}; as this user the machine does not allow it",
+                         may.error().message));
   }
   TakeListen("--listen", flags.listen, config.address, config.port);
   if (config.address == "localhost") config.address = "127.0.0.1";
@@ -253,6 +263,10 @@ void AddUp(CLI::App& app) {
       ->add_option("--workdir", flags->working_dir,
                    "where jobs without workingDir start; else the current folder")
       ->type_name("DIR");
+  command->add_flag(
+      "--private-network", flags->private_network,
+      "each job has a network of its own, with nothing but loopback: no other user of the machine "
+      "reaches its workers, and they reach nobody");
   command->add_option("--log-level", flags->log_level, "debug, info, warn or error")->capture_default_str();
   command->add_option("--log-format", flags->log_format, "text or json")->capture_default_str();
   AddKubernetesFlags(*command, flags->kubernetes);

@@ -164,6 +164,9 @@ void SetCommand(const LocalConfig& config, const AcceptedJob& job, const Told& t
   Set(env, "VODA_PROGRESS_URL", fmt::format("{}/api/v1/jobs/{}/progress", config.progress_url, job.name));
   Set(env, "VODA_PROGRESS_TOKEN", job.token);
   if (!config.progress_socket.empty()) Set(env, "VODA_PROGRESS_SOCKET", config.progress_socket);
+  if (!start.network.empty()) {
+    for (const char* const name : {"GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME"}) Set(env, name, "lo");
+  }
   Set(env, "CUDA_VISIBLE_DEVICES", Joined(start.devices));
   if (told.has_devices) Set(env, "CUDA_DEVICE_ORDER", "PCI_BUS_ID");  // the order of NVML
   if (mpi) {

@@ -26,7 +26,8 @@ struct LocalConfig {
   std::string shim;  // the program to run as `shim __shim FOLDER`; normally /proc/self/exe
   // "http://127.0.0.1:55587"; jobs get VODA_PROGRESS_URL=<this>/api/v1/jobs/NAME/progress.
   std::string progress_url;
-  std::string progress_socket;  // VODA_PROGRESS_SOCKET, where there is one
+  std::string progress_socket;                      // VODA_PROGRESS_SOCKET, where there is one
+  bool private_network = false;                     // each job has a network of its own (network.h)
   std::int64_t log_bytes = std::int64_t{64} << 20;  // of the newest output, for each worker
 
   double shim_seconds = 20;    // for a shim to report that it is ready; a loaded machine is slow

@@ -11,6 +11,7 @@
 #include "local/files.h"
 #include "local/job_runner.h"
 #include "local/mpi_hosts.h"
+#include "local/network.h"
 #include "local/nudge.h"
 #include "local/plain_path.h"
 
@@ -219,7 +220,8 @@ class MpiRunner final : public JobRunner {
                      .incarnation = workers_.last_incarnation() + 1,
                      .node = seats_.empty() ? "" : seats_[0].node,
                      .purpose = order.kind == ActionKind::kStart ? "start" : "repair",
-                     .memory_bytes = MemoryLimit(*job_.spec)};
+                     .memory_bytes = MemoryLimit(*job_.spec),
+                     .network = config().private_network ? kOwnNetwork : ""};
     const auto folder = PlainPath(config().folder);
     if (!folder) return folder.error();
     Told told;

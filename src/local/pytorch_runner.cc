@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "local/files.h"
 #include "local/job_runner.h"
+#include "local/network.h"
 #include "local/torchrun.h"
 
 namespace voda::local {
@@ -386,7 +387,9 @@ class PyTorchRunner final : public JobRunner {
       if (!port) return port.error();
       start.port = *port;
       start.incarnation = workers_.last_incarnation() + 1;
+      if (config().private_network) start.network = kOwnNetwork;
     } else {
+      if (!root->start.spec->network.empty()) start.network = root->start.folder;
       start.port = root->start.spec->port;
       start.incarnation = root->start.spec->incarnation;
       for (const EnvVar& variable : root->start.spec->env) {

@@ -23,6 +23,7 @@
 #include "local/launch.h"
 #include "local/log_sink.h"
 #include "local/memory_group.h"
+#include "local/network.h"
 #include "local/proc.h"
 #include "local/start_files.h"
 #include "os/child.h"
@@ -349,6 +350,12 @@ int ShimMain(const char* folder) {
   SetSignals();
   ::close_range(kStatusFd + 1, ~0U, 0);
   ::fcntl(kLockFd, F_SETFD, FD_CLOEXEC);
+  if (!spec->network.empty()) {
+    if (const Status entered = EnterNetwork(spec->network); !entered) {
+      LogSink(folder, spec->log_bytes).Say(entered.error().message);
+      ::_exit(1);
+    }
+  }
   if (!WaitForGo()) ::_exit(1);
   const int nothing = ::open("/dev/null", O_RDWR | O_CLOEXEC);
   for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) ::dup2(nothing, fd);

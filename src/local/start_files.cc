@@ -30,6 +30,7 @@ bool SetField(WorkerSpec& spec, std::string_view key, std::string_view value) {
   if (key == "boot") return spec.boot = value, true;
   if (key == "node") return spec.node = value, true;
   if (key == "purpose") return spec.purpose = value, true;
+  if (key == "network") return spec.network = value, true;
   if (key == "cwd") return spec.working_dir = value, true;
   if (key == "device") return Parse(value, spec.devices.emplace_back());
   if (key == "arg") return spec.argv.emplace_back(value), true;
@@ -68,6 +69,7 @@ std::string Encode(const WorkerSpec& spec) {
   Field(out, "boot", spec.boot);
   Field(out, "node", spec.node);
   Field(out, "purpose", spec.purpose);
+  if (!spec.network.empty()) Field(out, "network", spec.network);
   Field(out, "cwd", spec.working_dir);
   for (const int device : spec.devices) number("device", device);
   for (const std::string& argument : spec.argv) Field(out, "arg", argument);

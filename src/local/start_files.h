@@ -37,6 +37,7 @@ struct WorkerSpec {
   int grace_seconds = 30;
   std::int64_t memory_bytes = 0;
   std::int64_t log_bytes = 0;
+  std::string network;  // the machine's if empty (network.h)
   std::string working_dir;
   std::vector<std::string> argv;
   std::vector<EnvVar> env;  // the whole environment

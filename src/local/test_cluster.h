@@ -157,11 +157,12 @@ struct TestTimes {
 class TestCluster : private ClusterSink {
  public:
   explicit TestCluster(const std::string& folder, TestTimes times = {},
-                       const std::string& shim = "/proc/self/exe") {
+                       const std::string& shim = "/proc/self/exe", bool private_network = false) {
     LocalConfig config;
     config.folder = folder;
     config.working_dir = "/tmp";
     config.shim = shim;
+    config.private_network = private_network;
     config.shim_seconds = times.shim;
     config.progress_url = "http://127.0.0.1:1";
     config.trial_seconds = times.trial;

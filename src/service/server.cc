@@ -166,7 +166,8 @@ class ServerParts final : public Server, private ClusterSink {
  private:
   // On the ports and, where that is possible, on the socket in the data folder: nobody but the folder's owner
   // can listen there, so the CLI shows the token to no other process (client/config.h).
-  // On these Unix sockets, too, where there can be any in the data folder; the paths of the others are cleared.
+  // On these Unix sockets, too, where there can be any in the data folder; the paths of the others are
+  // cleared.
   static Result<std::unique_ptr<HttpServer>> Listen(HttpConfig config,
                                                     const std::vector<std::string*>& sockets) {
     const auto ports = config.listeners.size();
@@ -234,6 +235,7 @@ class ServerParts final : public Server, private ClusterSink {
     LocalConfig local;
     local.folder = config.service.jobs_folder = config.data + "/jobs";
     local.working_dir = config.working_dir;
+    local.private_network = config.private_network;
     local.shim = config.program;
     if (const char* path = std::getenv("PATH"); path != nullptr && *path != '\0') local.path = path;
     local.progress_url = progress_url_;

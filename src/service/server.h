@@ -18,6 +18,7 @@ struct ServerConfig {
   std::string data;     // folder
   std::string program;  // that runs as a shim
   std::string working_dir;
+  bool private_network = false;  // on this machine: each job has a network of its own
   std::string address = "127.0.0.1";
   int port = 55587;  // and the two above it; 0: any three that are free
   std::string tls_certificate, tls_key;
