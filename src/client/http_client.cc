@@ -103,7 +103,8 @@ struct HttpClient::Impl {
   }
 };
 
-HttpClient::HttpClient(ClientConfig config) : config_(std::move(config)), impl_(std::make_unique<Impl>(config_)) {}
+HttpClient::HttpClient(ClientConfig config)
+    : config_(std::move(config)), impl_(std::make_unique<Impl>(config_)) {}
 HttpClient::~HttpClient() = default;
 
 Result<HttpAnswer> HttpClient::Send(const ClientRequest& request) {

@@ -212,7 +212,8 @@ class ServerParts final : public Server, private ClusterSink {
     progress_http_ = std::move(*second);
     const int port = progress_http_->ports()[0];
     progress_url_ = fmt::format("http://{}:{}", Bracketed(address), port);
-    return config.kubernetes || port == kept ? Ok{} : KeepProgressPort(port);
+    if (!config.kubernetes && port != kept) KeepProgressPort(port);
+    return Ok{};
   }
 
   // It stands in the environment of the workers, which outlive this process: the next one takes it again.
@@ -222,13 +223,14 @@ class ServerParts final : public Server, private ClusterSink {
     const int port = at == settings.end() ? 0 : std::atoi(at->second.c_str());
     return port > 0 && port < 65536 ? port : 0;
   }
-  Status KeepProgressPort(int port) {
-    Status kept = Ok{};
-    ledger_->Set({{kProgressPort, std::to_string(port)}}, [&kept](const std::optional<Refusal>& refused) {
-      if (refused) kept = Error{refused->message};
+  // On a full disk it is not kept. That is no reason not to start: jobs report over the socket.
+  void KeepProgressPort(int port) {
+    ledger_->Set({{kProgressPort, std::to_string(port)}}, [](const std::optional<Refusal>& refused) {
+      if (!refused) return;
+      Log(LogLevel::kWarn, "the port for progress reports is not kept; the next start may choose another",
+          {{"why", refused->message}});
     });
     ledger_->Flush();
-    return kept;
   }
 
   Status OpenLocal(ServerConfig& config) {

@@ -474,6 +474,22 @@ class AddressTest(live.LiveTest):
         self.reports(up, before + 1)
         self.assertIn("report", up.cli("get", "jobs").stdout)
 
+    def test_jobs_report_over_the_socket_whoever_has_taken_the_port(self):
+        up = self.tls()
+        script = ("import time, voda_progress\n"
+                  "progress = voda_progress.Progress(total_epochs=10000)\n"
+                  "for epoch in range(10000): progress.epoch(epoch); time.sleep(0.1)\n")
+        [name] = up.submit(live.job("socket", [live.PYTHON, "-c", script],
+                                    env={"PYTHONPATH": os.path.join(live.ROOT, "python")}))
+        live.wait_for(lambda: self.epoch(up, name) > 0, 60, up.tail)
+        [url] = {env["VODA_PROGRESS_URL"] for _, env in live.environments()
+                 if env.get("VODA_JOB_DIR", "").startswith(up.folder)}
+        up.kill()
+        with socket.create_server(("127.0.0.1", int(url.split(":")[2].split("/")[0]))):
+            up.start()
+            before = self.epoch(up, name)
+            live.wait_for(lambda: self.epoch(up, name) > before, 60, up.tail)
+
     def test_a_renewed_certificate_is_taken_up(self):
         up = self.tls()
         first = open(up.flags[-3]).read()
