@@ -15,12 +15,17 @@ struct Demand {
   double until = kNever;  // when it lapses by itself
 };
 
+// Whether all workers sit where they can stay, at an allowed size. If not, no guard stands in the way of
+// mending that.
+bool Whole(const Snapshot& snapshot, const Job& job) {
+  return job.curve->IndexOf(job.held()) >= 0 &&
+         std::all_of(job.workers.begin(), job.workers.end(), [&](NodeIndex at) {
+           return at != kNoNode && snapshot.node(at).state != NodeState::kLost;
+         });
+}
+
 Demand DemandOf(const Snapshot& snapshot, const Job& job, const Guards& guards) {
   if (job.workers.empty() || job.aside != Aside::kNo) return {};
-  const bool whole = std::all_of(job.workers.begin(), job.workers.end(), [&](NodeIndex at) {
-    return at != kNoNode && snapshot.node(at).state != NodeState::kLost;
-  });
-  if (!whole || job.curve->IndexOf(job.held()) < 0) return {};  // needs mending: no guard stands in the way
   Demand demand;
   if (!job.preemptible) demand.floor = job.min;
   if (snapshot.now < job.last_start + guards.min_runtime) {
@@ -32,25 +37,42 @@ Demand DemandOf(const Snapshot& snapshot, const Job& job, const Guards& guards) 
     demand.exact = true;
     demand.until = std::max(demand.until == kNever ? 0 : demand.until, job.last_change + guards.cooldown);
   }
-  return demand;
+  return demand.floor > 0 && Whole(snapshot, job) ? demand : Demand{};
 }
 
-// The snapshot without the fixed jobs and the GPUs under them.
-Snapshot Rest(const Snapshot& snapshot, const PerJob<int>& fixed, PerJob<JobIndex>& index) {
+// The policy's answer for the snapshot without the fixed jobs and the GPUs under them, beside those jobs.
+Allocation AllocateRest(const Policy& policy, const Snapshot& snapshot, const PerJob<int>& fixed) {
   Snapshot rest{.now = snapshot.now, .nodes = snapshot.nodes, .jobs = {}};
-  index.clear();
+  PerJob<JobIndex> index;  // of the rest -> of the snapshot
   for (const JobIndex i : snapshot.jobs.indices()) {
     const Job& job = snapshot.job(i);
-    const int workers = fixed[i];
-    if (workers == 0) {
+    if (fixed[i] == 0) {
       rest.jobs.push_back(job);
       index.push_back(i);
       continue;
     }
-    for (int worker = 0; worker < workers; ++worker)
+    for (int worker = 0; worker < fixed[i]; ++worker)
       rest.nodes[job.workers[worker]].gpus -= job.gpus_per_worker;
   }
-  return rest;
+  Allocation inner = policy.Allocate(rest);
+
+  Allocation answer;
+  answer.workers = fixed;
+  answer.reasons.assign(snapshot.jobs.size(), Reason{.code = ReasonCode::kGuarded});
+  if (!inner.most.empty()) answer.most = fixed;
+  answer.entry = inner.entry;
+  answer.wake_at = inner.wake_at;
+  answer.note = std::move(inner.note);
+  for (const JobIndex k : index.indices()) {
+    const JobIndex at = index[k];
+    answer.workers[at] = inner.workers[k];
+    if (!inner.most.empty()) answer.most[at] = inner.most[k];
+    Reason& reason = answer.reasons[at] = inner.reasons[k];
+    if (reason.ahead != kNoJob) reason.ahead = index[reason.ahead];
+  }
+  for (const JobIndex k : inner.order) answer.order.push_back(index[k]);
+  for (const JobIndex k : inner.promoted) answer.promoted.push_back(index[k]);
+  return answer;
 }
 
 // Fixes a job at a size if the nodes it sits on can carry that beside what is fixed already.
@@ -96,48 +118,31 @@ Allocation GuardedPolicy::Allocate(const Snapshot& snapshot) const {
     if (demand.exact && !Fix(snapshot, i, demand.floor, fixed, used)) demand.floor = 0;
   }
   while (true) {
-    PerJob<JobIndex> index;  // of the rest -> of the snapshot
-    const Snapshot rest = Rest(snapshot, fixed, index);
-    Allocation inner = policy_.Allocate(rest);
+    const bool any = std::any_of(fixed.begin(), fixed.end(), [](int workers) { return workers > 0; });
+    Allocation answer = any ? AllocateRest(policy_, snapshot, fixed) : policy_.Allocate(snapshot);
     bool broken = false;
-    for (const JobIndex k : index.indices()) {
-      Demand& demand = demands[index[k]];
-      if (inner.workers[k] >= demand.floor) continue;
+    for (const JobIndex i : guarded) {
+      Demand& demand = demands[i];
+      if (answer.workers[i] >= demand.floor) continue;
       broken = true;
-      if (!Fix(snapshot, index[k], demand.floor, fixed, used)) demand.floor = 0;  // its node shrank: mend it
+      if (!Fix(snapshot, i, demand.floor, fixed, used)) demand.floor = 0;  // its node shrank: mend it
     }
     if (broken) continue;
 
-    Allocation answer;
-    answer.workers = fixed;
-    answer.reasons.assign(snapshot.jobs.size(), Reason{.code = ReasonCode::kGuarded});
-    answer.floor.assign(snapshot.jobs.size(), 0);
-    if (!inner.most.empty()) answer.most = fixed;
-    answer.entry = inner.entry;
-    answer.wake_at = inner.wake_at;
-    answer.note = std::move(inner.note);
     // Guarded jobs first: they are the last to give way when seats are short.
+    std::vector<JobIndex> order;
+    answer.floor.assign(snapshot.jobs.size(), 0);
     for (const JobIndex i : guarded) {
       const Demand& demand = demands[i];
       if (demand.floor == 0) continue;
-      answer.order.push_back(i);
+      order.push_back(i);
       answer.floor[i] = demand.floor;
       answer.wake_at = std::min(answer.wake_at, demand.until);
     }
-    for (const JobIndex k : index.indices()) {
-      const JobIndex at = index[k];
-      answer.workers[at] = inner.workers[k];
-      if (!inner.most.empty()) answer.most[at] = inner.most[k];
-      answer.reasons[at] = inner.reasons[k];
-      if (answer.reasons[at].ahead != kNoJob) {
-        answer.reasons[at].ahead = index[answer.reasons[at].ahead];
-      }
+    for (const JobIndex i : answer.order) {
+      if (demands[i].floor == 0) order.push_back(i);
     }
-    for (const JobIndex k : inner.order) {
-      const JobIndex i = index[k];
-      if (demands[i].floor == 0) answer.order.push_back(i);
-    }
-    for (const JobIndex k : inner.promoted) answer.promoted.push_back(index[k]);
+    answer.order = std::move(order);
     return answer;
   }
 }

@@ -118,6 +118,25 @@ TEST(Guards, ASizeThatIsNotAllowedIsMendedAllTheSame) {
   EXPECT_TRUE(Valid(snapshot, allocation));
 }
 
+// The node shrank, so that it carries one of two young jobs only: the earlier one, wherever it is listed.
+TEST(Guards, WhoKeepsAShrunkenNodeDoesNotDependOnTheOrderOfTheSnapshot) {
+  const auto policy = PolicyNamed("FIFO");
+  for (const bool swapped : {false, true}) {
+    Snapshot snapshot = SnapshotBuilder()
+                            .Now(100)
+                            .Nodes(1, 1)
+                            .Add(JobBuilder(swapped ? "b" : "a").Submit(swapped ? 2 : 1).On({"n0"}))
+                            .Add(JobBuilder(swapped ? "a" : "b").Submit(swapped ? 1 : 2).On({"n0"}))
+                            .Add(JobBuilder("c"))
+                            .Build();
+    snapshot.jobs[0].last_start = snapshot.jobs[1].last_start = 90;
+    const Allocation allocation = GuardedPolicy(*policy, {.min_runtime = 60}).Allocate(snapshot);
+    EXPECT_EQ(Workers(snapshot, allocation, "a"), 1);
+    EXPECT_EQ(Workers(snapshot, allocation, "b"), 0);
+    EXPECT_EQ(Workers(snapshot, allocation, "c"), 0);
+  }
+}
+
 // Found by GuardedJobsDoNotGiveWay: e wants six wide workers, which cannot be seated beside the others.
 TEST(Guards, WhoeverIsGuardedKeepsASeatHoweverOthersAreSeated) {
   for (const PlacementMode mode : {PlacementMode::kStable, PlacementMode::kCost, PlacementMode::kRepack}) {
