@@ -40,6 +40,8 @@ constexpr Kind kOther{.name = "other", .concave = false};
 constexpr Kind kMany{.name = "many", .many = true};
 constexpr Kind kPinned{.name = "pinned", .pinned = true};
 
+constexpr double kArrivals = 10000;  // seconds in which all jobs were submitted
+
 struct Shape {
   int gpus;
   int jobs;
@@ -112,7 +114,7 @@ State MakeState(const Shape& shape, const Policy& policy, PlacementMode mode) {
   for (int i = 0; i < shape.jobs; ++i) {
     Job job;
     job.name = fmt::format("job-{:06}", i);
-    job.submit_time = i;
+    job.submit_time = kArrivals * i / shape.jobs;
     TellOf(categories[shape.kind.many ? i : random.Below(count)], random.Below(4), job);
     job.min = job.curve->min();
     job.max = job.curve->max();
@@ -122,6 +124,7 @@ State MakeState(const Shape& shape, const Policy& policy, PlacementMode mode) {
     job.rescale_cost = 60;
     job.migration_cost = 60;
     job.remaining_seconds = 100 + 10000 * random.Uniform();
+    job.total_seconds = job.remaining_seconds * (1 + random.Uniform());
     job.attained_gpu_seconds = 8000 * random.Uniform();
     Reduce(state, JobArrived{std::move(job), "category", {}}, 0);
   }
@@ -129,14 +132,14 @@ State MakeState(const Shape& shape, const Policy& policy, PlacementMode mode) {
   for (const JobIndex i : state.active.indices()) {
     if (static_cast<int>(i) % 10 == 0) state.world.jobs[i].aside = Aside::kHeld;
   }
-  RunRound(state, policy, 1);
+  RunRound(state, policy, kArrivals);
   for (const JobIndex i : state.active.indices()) {
     Job& job = state.world.jobs[i];
     job.aside = Aside::kNo;
     job.workers = state.active[i].desired;
     if (job.workers.empty()) continue;
     state.active[i].status = JobStatus::kRunning;
-    job.first_start = 1;
+    job.first_start = kArrivals;
     // A tenth resized: it holds its minimum only.
     if (static_cast<int>(i) % 10 == 3) job.workers.resize(job.min);
     state.active[i].observed = job.workers;
@@ -200,7 +203,8 @@ bool MeasureRow(const Row& row, std::string_view algorithm) {
   const double goal = Goal(gpus, algorithm);
   auto policy = std::move(*MakePolicy(algorithm));
   State state = MakeState(row.shape, *policy, row.mode);
-  state.world.now = 2;
+  double now = kArrivals + 1;
+  state.world.now = now;
   std::string note;
   const Times decide = Measure(repeats, [&] {
     return Milliseconds([&] {
@@ -211,7 +215,7 @@ bool MeasureRow(const Row& row, std::string_view algorithm) {
         if (!std::equal(seats.begin(), seats.end(), desired.begin(), desired.end()))
           desired.assign(seats.begin(), seats.end());
       }
-      const auto actions = Diff(state, 2);
+      const auto actions = Diff(state, now);
       if (actions.size() == 123456789) std::abort();
       note = plan.allocation.note;
     });
@@ -221,7 +225,6 @@ bool MeasureRow(const Row& row, std::string_view algorithm) {
     state.world.jobs[i].workers = state.active[i].observed = state.active[i].desired;
     state.active[i].status = state.active[i].desired.empty() ? JobStatus::kWaiting : JobStatus::kRunning;
   }
-  double now = 3;
   const Times event = Measure(repeats, [&] {
     now += 1;
     const std::string name = FirstRunning(state).name;

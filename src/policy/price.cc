@@ -44,7 +44,8 @@ struct Demand {
   void Find(double price) {
     double cheapest = 0;
     for (int at = least; at <= most; ++at) {
-      const double cost = (1 + price * list->gpus[at]) * list->slowness[at];
+      const PriceCandidate& size = list->sizes[at];
+      const double cost = (1 + price * size.gpus) * size.slowness;
       if (at == least || cost < cheapest * (1 - 1e-9)) {
         cheapest = cost;
         best = at;
@@ -54,7 +55,7 @@ struct Demand {
 };
 
 // The price at which what the jobs of these lists want fits (see above).
-double MarketPrice(const std::deque<PriceCandidates>& lists, double c, int capacity, double jobs) {
+double MarketPrice(const std::pmr::deque<PriceCandidates>& lists, double c, int capacity, double jobs) {
   const double gpus = std::max(capacity, 1);
   std::vector<Demand> demands;
   for (const PriceCandidates& list : lists) {
@@ -65,7 +66,7 @@ double MarketPrice(const std::deque<PriceCandidates>& lists, double c, int capac
     double firm = 0;
     for (Demand& demand : demands) {
       demand.Find(price);
-      const double best = demand.list->gpus[demand.best];
+      const double best = demand.list->sizes[demand.best].gpus;
       wanted += demand.list->jobs * best;
       firm += demand.list->jobs * best / (1 + price * best);
     }
@@ -163,12 +164,12 @@ class Market {
     claim.current = CurrentIndex(job);
     if (holds) claim.candidates = &sizes_.With(*claim.candidates, job, sizes_.Wanted(job), claim.current);
     const PriceCandidates& candidates = *claim.candidates;
-    const auto gpus = [&](int at) { return candidates.gpus[at]; };
-    const auto seconds = [&](int at) { return job.remaining_seconds * candidates.slowness[at]; };
+    const auto gpus = [&](int at) { return candidates.sizes[at].gpus; };
+    const auto seconds = [&](int at) { return job.remaining_seconds * candidates.sizes[at].slowness; };
 
     double least = 0;
     for (int at = 0; at < candidates.count(); ++at) {
-      const int index = candidates.index[at];
+      const int index = candidates.sizes[at].index;
       const double stall = !holds                   ? job.start_cost
                            : index == claim.current ? job.stall_left
                                                     : job.rescale_cost;
@@ -185,7 +186,7 @@ class Market {
     // first.
     int fair = 0;
     while (fair + 1 < candidates.count() && gpus(fair + 1) <= share_) ++fair;
-    const double speedup = candidates.speedup[fair];
+    const double speedup = candidates.sizes[fair].speedup;
     const double fair_time = job.start_cost + job.total_seconds / (share_ < 1 ? share_ : speedup);
     const double age = snapshot_.now - job.submit_time;
     constexpr double kGrace = 600;
@@ -203,8 +204,9 @@ class Market {
       Claim& claim = claims_[i];
       claim.turn = turn;
       for (int at = claim.want; at >= 0; --at) {
-        if (claim.candidates->gpus[at] > turn.free) continue;
-        accounts_.Put(i, claim.candidates->index[at], ReasonCode::kPriced);
+        const PriceCandidate& size = claim.candidates->sizes[at];
+        if (size.gpus > turn.free) continue;
+        accounts_.Put(i, size.index, ReasonCode::kPriced);
         ++turn.served;
         turn.last = i;
         break;
@@ -243,15 +245,13 @@ class Market {
     Offer best{0, rank, i, -1};
     const PriceCandidates& candidates = SpareCandidates(i);
     const int held = job.gpus(job.curve->size(from));
-    for (std::size_t at = 0; at < candidates.index.size(); ++at) {
-      const int index = candidates.index[at];
-      if (index <= from) continue;
-      const int gpus = candidates.gpus[at] - held;
+    for (const PriceCandidate& size : candidates.From(from + 1)) {
+      const int gpus = size.gpus - held;
       if (gpus > accounts_.free()) break;
-      const double saved = Saved(job, claim.current, from, index);
+      const double saved = Saved(job, claim.current, from, size.index);
       if (saved / gpus > best.saving) {
         best.saving = saved / gpus;
-        best.to = index;
+        best.to = size.index;
       }
     }
     return best;
@@ -293,9 +293,8 @@ class Market {
     reason.jobs = static_cast<int>(accounts_.jobs().size());
     reason.gpus = accounts_.capacity();
     if (from < 0) return;
-    const PriceCandidates& candidates = SpareCandidates(i);
-    const auto next = std::upper_bound(candidates.index.begin(), candidates.index.end(), from);
-    if (next != candidates.index.end()) reason.larger = job.curve->size(*next);
+    const auto larger = SpareCandidates(i).From(from + 1);
+    if (!larger.empty()) reason.larger = job.curve->size(larger.front().index);
   }
 
   const Snapshot& snapshot_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
 
 #include "model/allocation.h"
 
@@ -29,6 +30,17 @@ bool OnTrial(const Job& job) {
 }
 
 }  // namespace
+
+std::span<const PriceCandidate> PriceCandidates::From(int index) const {
+  const auto at = std::lower_bound(sizes.begin(), sizes.end(), index,
+                                   [](const PriceCandidate& size, int from) { return size.index < from; });
+  return {at, sizes.end()};
+}
+
+bool PriceCandidates::Has(int index) const {
+  const auto from = From(index);
+  return !from.empty() && from.front().index == index;
+}
 
 PriceSizes::PriceSizes(const Snapshot& snapshot, const PriceOptions& options, int capacity)
     : options_(options), now_(snapshot.now), capacity_(capacity) {
@@ -83,8 +95,8 @@ double PriceSizes::NextTrial(const Job& job) const {
   return now_ + next - job.running_seconds;
 }
 
-PriceCandidates PriceSizes::Find(const Job& job, int most, int current) const {
-  PriceCandidates found;
+PriceCandidates PriceSizes::Find(const Job& job, int most, int current) {
+  found_.clear();
   double best = 0;
   for (int index = 0; index < job.curve->count(); ++index) {
     const int size = job.curve->size(index);
@@ -94,13 +106,12 @@ PriceCandidates PriceSizes::Find(const Job& job, int most, int current) const {
     const bool worth =
         index == 0 || (size <= most && speedup >= options_.ratio * best && Plausible(job, size));
     if (!worth && index != current) continue;
-    found.index.push_back(index);
-    found.gpus.push_back(gpus);
-    found.speedup.push_back(speedup);
-    found.slowness.push_back(1 / speedup);
+    found_.push_back({index, gpus, speedup, 1 / speedup});
     best = std::max(best, speedup);
   }
-  return found;
+  auto* kept = std::pmr::polymorphic_allocator<PriceCandidate>(&memory_).allocate(found_.size());
+  std::uninitialized_copy(found_.begin(), found_.end(), kept);
+  return {.sizes = {kept, found_.size()}};
 }
 
 PriceCandidates& PriceSizes::Shared(const Job& job, int most) {
@@ -128,7 +139,7 @@ std::size_t PriceSizes::HashOfShape::operator()(const Shape& shape) const {
 
 const PriceCandidates& PriceSizes::With(const PriceCandidates& shared, const Job& job, int most,
                                         int current) {
-  if (current < 0 || std::binary_search(shared.index.begin(), shared.index.end(), current)) return shared;
+  if (current < 0 || shared.Has(current)) return shared;
   return own_.emplace_back(Find(job, most, current));
 }
 

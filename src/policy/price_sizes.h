@@ -16,6 +16,8 @@
 
 #include <cstddef>
 #include <deque>
+#include <memory_resource>
+#include <span>
 #include <unordered_map>
 #include <vector>
 
@@ -26,14 +28,22 @@ namespace voda {
 
 inline constexpr double kTrialAfter = 900;  // seconds of running
 
-// Sizes of a job, ascending, with what is needed of each side by side.
+struct PriceCandidate {
+  int index = 0;  // on the curve
+  int gpus = 0;
+  double speedup = 0;
+  double slowness = 0;  // 1 / speedup
+};
+
+// Sizes of a job, ascending.
 struct PriceCandidates {
-  std::vector<int> index;  // on the curve
-  std::vector<int> gpus;
-  std::vector<double> speedup;
-  std::vector<double> slowness;  // 1 / speedup
-  int jobs = 0;                  // that share the list
-  int count() const { return static_cast<int>(index.size()); }
+  std::span<const PriceCandidate> sizes;
+  int jobs = 0;  // that share the list
+
+  int count() const { return static_cast<int>(sizes.size()); }
+  // The candidates from this index on the curve on.
+  std::span<const PriceCandidate> From(int index) const;
+  bool Has(int index) const;
 };
 
 class PriceSizes {
@@ -54,12 +64,12 @@ class PriceSizes {
   PriceCandidates& Shared(const Job& job, int most);
   // The same with the size that the job holds, `current` as an index on the curve or -1.
   const PriceCandidates& With(const PriceCandidates& shared, const Job& job, int most, int current);
-  const std::deque<PriceCandidates>& lists() const { return lists_; }
+  const std::pmr::deque<PriceCandidates>& lists() const { return lists_; }
 
  private:
   // Whether all sizes of which anything is known fit on one node.
   bool OneNode(const Job& job) const;
-  PriceCandidates Find(const Job& job, int most, int current) const;
+  PriceCandidates Find(const Job& job, int most, int current);
 
   // What a list depends on. Looked up, never iterated: addresses cannot reach a decision.
   struct Shape {
@@ -78,9 +88,12 @@ class PriceSizes {
   double now_;
   int capacity_;
   int node_gpus_ = 1;  // of the largest ready node
-  std::unordered_map<Shape, PriceCandidates*, HashOfShape> shared_;
-  std::deque<PriceCandidates> lists_;  // shared, in the order of their first job
-  std::deque<PriceCandidates> own_;
+  // There may be as many lists as jobs, each of a few entries: they are laid down side by side.
+  std::pmr::monotonic_buffer_resource memory_;
+  std::pmr::unordered_map<Shape, PriceCandidates*, HashOfShape> shared_{&memory_};
+  std::pmr::deque<PriceCandidates> lists_{&memory_};  // shared, in the order of their first job
+  std::pmr::deque<PriceCandidates> own_{&memory_};
+  std::vector<PriceCandidate> found_;  // the list that is being made
   Shape last_shape_;
   PriceCandidates* last_ = nullptr;
 };
