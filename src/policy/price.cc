@@ -114,9 +114,12 @@ class Market {
     share_ = std::max(accounts_.capacity(), 1) / jobs;
     for (const JobIndex i : accounts_.jobs()) {
       const Job& job = snapshot_.job(i);
-      PriceCandidates& shared = sizes_.Shared(job, sizes_.Wanted(job));
+      Claim& claim = claims_[i];
+      claim.most_wanted = sizes_.Wanted(job);
+      claim.most_spare = sizes_.Spare(job);
+      PriceCandidates& shared = sizes_.Shared(job, claim.most_wanted);
       ++shared.jobs;
-      claims_[i].candidates = &shared;
+      claim.candidates = &shared;
     }
     price_ = MarketPrice(sizes_.lists(), options.c, accounts_.capacity(), jobs);
   }
@@ -131,7 +134,7 @@ class Market {
     Spend();
     PerJob<int> most(snapshot_.jobs.size(), 0);
     for (const JobIndex i : accounts_.jobs()) {
-      most[i] = sizes_.Spare(snapshot_.job(i));
+      most[i] = claims_[i].most_spare;
       Explain(i);
     }
     Allocation allocation = std::move(accounts_).Finish(std::move(order), Entry::kMin);
@@ -150,9 +153,11 @@ class Market {
   struct Claim {
     const PriceCandidates* candidates = nullptr;  // that it may want
     const PriceCandidates* spare = nullptr;  // that it may be given of what is spare; null: not asked yet
-    int want = 0;                            // position among its candidates
-    int current = -1;                        // index on the curve; -1: holds nothing, or no allowed size
-    double key = 0;                          // GPU-seconds left at the size wanted
+    int most_wanted = 0;                     // workers that it may want, and be given of what is spare
+    int most_spare = 0;
+    int want = 0;      // position among its candidates
+    int current = -1;  // index on the curve; -1: holds nothing, or no allowed size
+    double key = 0;    // GPU-seconds left at the size wanted
     Turn turn;
     bool late = false;
   };
@@ -162,7 +167,7 @@ class Market {
     Claim& claim = claims_[i];
     const bool holds = !job.workers.empty();
     claim.current = CurrentIndex(job);
-    if (holds) claim.candidates = &sizes_.With(*claim.candidates, job, sizes_.Wanted(job), claim.current);
+    if (holds) claim.candidates = &sizes_.With(*claim.candidates, job, claim.most_wanted, claim.current);
     const PriceCandidates& candidates = *claim.candidates;
     const auto gpus = [&](int at) { return candidates.sizes[at].gpus; };
     const auto seconds = [&](int at) { return job.remaining_seconds * candidates.sizes[at].slowness; };
@@ -227,10 +232,10 @@ class Market {
 
   const PriceCandidates& SpareCandidates(JobIndex i) {
     Claim& claim = claims_[i];
-    const Job& job = snapshot_.job(i);
     if (claim.spare == nullptr) {
-      const int most = sizes_.Spare(job);
-      claim.spare = most == sizes_.Wanted(job)
+      const Job& job = snapshot_.job(i);
+      const int most = claim.most_spare;
+      claim.spare = most == claim.most_wanted
                         ? claim.candidates
                         : &sizes_.With(sizes_.Shared(job, most), job, most, claim.current);
     }
