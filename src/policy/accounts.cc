@@ -174,6 +174,12 @@ void Accounts::Put(JobIndex index, int size_index, ReasonCode code) {
   reason(index).code = code;
 }
 
+void Accounts::Start(JobIndex index, int size_index, int gpus) {
+  at_[index] = size_index;
+  free_ -= gpus;
+  VODA_CHECK(free_ >= 0);
+}
+
 void Accounts::Admit(const std::vector<JobIndex>& order, const std::function<int(const Job&)>& workers_of,
                      ReasonCode code) {
   int served = 0;

@@ -40,6 +40,9 @@ class Accounts {
 
   // Puts the job at this size of its curve (-1: none) and settles the GPUs.
   void Put(JobIndex job, int index, ReasonCode reason);
+  // The same for a job that holds nothing yet, whose GPUs there the caller knows and whose reason it gives
+  // later: jobs are started in an order of their own, and this looks at none of them.
+  void Start(JobIndex job, int index, int gpus);
   // In the order given, puts each job that fits at the size that `workers_of` names. The reason of the others
   // says who is ahead of them.
   void Admit(const std::vector<JobIndex>& order, const std::function<int(const Job&)>& workers_of,

@@ -36,12 +36,15 @@ namespace {
 // price that was tried bounds it from one side.
 struct Demand {
   const PriceCandidates* list;
+  double jobs;  // of the list
   int least = 0;
   int most = 0;
   int best = 0;
+  double gpus = 0;  // of the best
 
   // The candidate that costs least per unit of work, stalls aside; the smaller on a tie.
   void Find(double price) {
+    if (least == most && gpus > 0) return;  // settled
     double cheapest = 0;
     for (int at = least; at <= most; ++at) {
       const PriceCandidate& size = list->sizes[at];
@@ -49,6 +52,7 @@ struct Demand {
       if (at == least || cost < cheapest * (1 - 1e-9)) {
         cheapest = cost;
         best = at;
+        gpus = size.gpus;
       }
     }
   }
@@ -59,16 +63,16 @@ double MarketPrice(const std::pmr::deque<PriceCandidates>& lists, double c, int 
   const double gpus = std::max(capacity, 1);
   std::vector<Demand> demands;
   for (const PriceCandidates& list : lists) {
-    if (list.jobs > 0) demands.push_back({.list = &list, .most = list.count() - 1});
+    if (list.jobs > 0)
+      demands.push_back({.list = &list, .jobs = static_cast<double>(list.jobs), .most = list.count() - 1});
   }
   const auto too_low = [&](double price) {
     double wanted = 0;
     double firm = 0;
     for (Demand& demand : demands) {
       demand.Find(price);
-      const double best = demand.list->sizes[demand.best].gpus;
-      wanted += demand.list->jobs * best;
-      firm += demand.list->jobs * best / (1 + price * best);
+      wanted += demand.jobs * demand.gpus;
+      firm += demand.jobs * demand.gpus / (1 + price * demand.gpus);
     }
     return wanted > gpus && firm > gpus / c;
   };
@@ -211,7 +215,7 @@ class Market {
       for (int at = claim.want; at >= 0; --at) {
         const PriceCandidate& size = claim.candidates->sizes[at];
         if (size.gpus > turn.free) continue;
-        accounts_.Put(i, size.index, ReasonCode::kPriced);
+        accounts_.Start(i, size.index, size.gpus);
         ++turn.served;
         turn.last = i;
         break;
@@ -288,7 +292,8 @@ class Market {
     const Turn& turn = claim.turn.free < 0 ? last_turn_ : claim.turn;
     const int from = accounts_.at(i);
     Reason& reason = accounts_.reason(i);
-    if (from < 0) reason.code = ReasonCode::kPricedOut;
+    if (reason.code != ReasonCode::kGrew)
+      reason.code = from < 0 ? ReasonCode::kPricedOut : ReasonCode::kPriced;
     reason.needs = job.gpus(job.min);
     reason.free = turn.free;
     reason.jobs_ahead = turn.served;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
+#include <utility>
 
 #include "model/allocation.h"
 
@@ -117,16 +118,20 @@ PriceCandidates PriceSizes::Find(const Job& job, int most, int current) {
 PriceCandidates& PriceSizes::Shared(const Job& job, int most) {
   const int num = job.measured ? job.num : 0;
   const Shape shape{job.curve.get(), job.measured.get(), job.gpus_per_worker, num, most};
-  if (last_ == nullptr || shape != last_shape_) {
-    const auto [at, inserted] = shared_.try_emplace(shape, nullptr);
-    if (inserted) at->second = &lists_.emplace_back(Find(job, most, -1));
-    last_shape_ = shape;
-    last_ = at->second;
+  Slot& slot = SlotOf(shape);
+  if (slot.list != nullptr) return *slot.list;
+  PriceCandidates& list = lists_.emplace_back(Find(job, most, -1));
+  slot = {shape, &list};
+  if (2 * lists_.size() > slots_.size()) {
+    const std::vector<Slot> before = std::exchange(slots_, std::vector<Slot>(2 * slots_.size()));
+    for (const Slot& taken : before) {
+      if (taken.list != nullptr) SlotOf(taken.shape) = taken;
+    }
   }
-  return *last_;
+  return list;
 }
 
-std::size_t PriceSizes::HashOfShape::operator()(const Shape& shape) const {
+PriceSizes::Slot& PriceSizes::SlotOf(const Shape& shape) {
   std::size_t hash = 0;
   for (const std::size_t part :
        {reinterpret_cast<std::size_t>(shape.curve), reinterpret_cast<std::size_t>(shape.measured),
@@ -134,7 +139,11 @@ std::size_t PriceSizes::HashOfShape::operator()(const Shape& shape) const {
     hash = (hash ^ part) * 0x9E3779B97F4A7C15U;
     hash ^= hash >> 32;
   }
-  return hash;
+  while (true) {
+    Slot& slot = slots_[hash & (slots_.size() - 1)];
+    if (slot.list == nullptr || slot.shape == shape) return slot;
+    ++hash;
+  }
 }
 
 const PriceCandidates& PriceSizes::With(const PriceCandidates& shared, const Job& job, int most,

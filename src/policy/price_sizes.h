@@ -18,7 +18,6 @@
 #include <deque>
 #include <memory_resource>
 #include <span>
-#include <unordered_map>
 #include <vector>
 
 #include "model/snapshot.h"
@@ -71,7 +70,7 @@ class PriceSizes {
   bool OneNode(const Job& job) const;
   PriceCandidates Find(const Job& job, int most, int current);
 
-  // What a list depends on. Looked up, never iterated: addresses cannot reach a decision.
+  // What a list depends on.
   struct Shape {
     const Curve* curve = nullptr;
     const std::vector<int>* measured = nullptr;
@@ -80,9 +79,12 @@ class PriceSizes {
     int most = 0;
     bool operator==(const Shape&) const = default;
   };
-  struct HashOfShape {
-    std::size_t operator()(const Shape& shape) const;
+  // Of a hash table without chains. Looked up, never iterated: addresses cannot reach a decision.
+  struct Slot {
+    Shape shape;
+    PriceCandidates* list = nullptr;  // null: free
   };
+  Slot& SlotOf(const Shape& shape);
 
   const PriceOptions& options_;
   double now_;
@@ -90,12 +92,10 @@ class PriceSizes {
   int node_gpus_ = 1;  // of the largest ready node
   // There may be as many lists as jobs, each of a few entries: they are laid down side by side.
   std::pmr::monotonic_buffer_resource memory_;
-  std::pmr::unordered_map<Shape, PriceCandidates*, HashOfShape> shared_{&memory_};
   std::pmr::deque<PriceCandidates> lists_{&memory_};  // shared, in the order of their first job
   std::pmr::deque<PriceCandidates> own_{&memory_};
   std::vector<PriceCandidate> found_;  // the list that is being made
-  Shape last_shape_;
-  PriceCandidates* last_ = nullptr;
+  std::vector<Slot> slots_{256};       // a power of two, at most half of them taken
 };
 
 }  // namespace voda
