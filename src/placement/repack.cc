@@ -241,10 +241,11 @@ std::optional<Placement> PlaceRepacked(const Snapshot& snapshot, const SeatingRe
   const PerRank<NodeRank> bound = Binder(snapshot, seating, packed.entries).Bind(packed.entries);
 
   PerRank<int> room(snapshot.nodes.size(), 0);  // seats for the job at hand, on physical nodes
+  std::vector<NodeRank> ranks;
   for (std::size_t begin = 0; begin < packed.entries.size();) {
     const JobIndex job = packed.entries[begin].job;
     std::size_t end = begin;
-    std::vector<NodeRank> ranks;
+    ranks.clear();
     for (; end < packed.entries.size() && packed.entries[end].job == job; ++end) {
       const NodeRank rank = bound[packed.entries[end].rank];
       room[rank] = packed.entries[end].workers;
