@@ -1,7 +1,6 @@
 #include "policy/accounts.h"
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <cstdint>
 #include <numeric>
@@ -111,12 +110,14 @@ void SortByKey(std::vector<KeyedRank>& entries) {
                      [](const KeyedRank& a, const KeyedRank& b) { return a.key < b.key; });
     return;
   }
-  constexpr int kDigitBits = 11;
-  constexpr std::size_t kDigits = std::size_t{1} << kDigitBits;
+  // Few entries do not pay for the counts of many digits.
+  const int digit_bits = entries.size() < 5000 ? 8 : 11;
+  const std::size_t digits = std::size_t{1} << digit_bits;
   std::vector<KeyedRank> sorted(entries.size());
-  for (int shift = 0; shift < 64; shift += kDigitBits) {
-    const auto digit = [&](const KeyedRank& entry) { return (entry.key >> shift) % kDigits; };
-    std::array<std::size_t, kDigits> first{};  // the place of the next entry with a digit
+  std::vector<std::size_t> first;  // the place of the next entry with a digit
+  for (int shift = 0; shift < 64; shift += digit_bits) {
+    const auto digit = [&](const KeyedRank& entry) { return (entry.key >> shift) & (digits - 1); };
+    first.assign(digits, 0);
     for (const KeyedRank& entry : entries) ++first[digit(entry)];
     if (first[digit(entries.front())] == entries.size()) continue;
     std::exclusive_scan(first.begin(), first.end(), first.begin(), std::size_t{0});
