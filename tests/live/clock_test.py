@@ -1,30 +1,7 @@
 """The machine's clock is set while `voda up` runs: nothing waits for it, and no time is counted twice."""
 import os
-import subprocess
 
 import live
-
-# Stands before the C library: the wall clock is off by as many seconds as the file says.
-SHIFTED_CLOCK = r"""
-#define _GNU_SOURCE
-#include <dlfcn.h>
-#include <fcntl.h>
-#include <stdlib.h>
-#include <time.h>
-#include <unistd.h>
-int clock_gettime(clockid_t clock, struct timespec* now) {
-  static int (*real)(clockid_t, struct timespec*);
-  if (!real) real = dlsym(RTLD_NEXT, "clock_gettime");
-  const int code = real(clock, now);
-  const char* path = getenv("CLOCK_OFF_BY");
-  if (code != 0 || clock != CLOCK_REALTIME || !path) return code;
-  char text[32] = "";
-  const int file = open(path, O_RDONLY | O_CLOEXEC);
-  if (file >= 0 && read(file, text, sizeof text - 1) > 0) now->tv_sec += atol(text);
-  if (file >= 0) close(file);
-  return code;
-}
-"""
 
 DAY = 86_400
 
@@ -32,17 +9,9 @@ DAY = 86_400
 class ClockTest(live.LiveTest):
     def setUp(self):
         self.up = self.voda("--slots", "1", "--rate-limit", "0s")
-        self.off_by = os.path.join(self.up.folder, "off_by")
-        library = os.path.join(self.up.folder, "clock.so")
-        subprocess.run(["cc", "-shared", "-fPIC", "-o", library, "-x", "c", "-", "-ldl"], input=SHIFTED_CLOCK, text=True,
-                       check=True)
-        self.up.environment = {**os.environ, "LD_PRELOAD": library, "CLOCK_OFF_BY": self.off_by}
-        self.set_clock(0)
-
-    def set_clock(self, seconds):
-        with open(self.off_by + ".new", "w") as file:
-            file.write(str(seconds))
-        os.rename(self.off_by + ".new", self.off_by)
+        clock = live.ShiftedClock(self.up.folder)
+        self.up.environment = clock.environment
+        self.set_clock = clock.set
 
     def now(self):
         return self.up.ask("GET", "/api/v1/info")["now"]
