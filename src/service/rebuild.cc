@@ -51,6 +51,21 @@ struct ToldJob {
   JobStatus status = JobStatus::kCanceled;  // of one that has ended
 };
 
+// How a job ended, by the records of its starts.
+JobStatus EndOf(const std::vector<local::StartRecord>& starts) {
+  const local::StartRecord* last = nullptr;  // of worker 0, whose end is the job's
+  for (const local::StartRecord& start : starts) {
+    if (start.worker == 0) last = &start;
+    if (!start.verdict) continue;
+    if (start.verdict->kind == ExitVerdict::Kind::kCompleted) return JobStatus::kCompleted;
+    if (start.verdict->kind == ExitVerdict::Kind::kFatal) return JobStatus::kFailed;
+  }
+  // A full disk takes no verdict, but always the exit.
+  const bool unjudged = last != nullptr && !last->verdict && last->exit && !last->exit->asked;
+  if (!unjudged) return JobStatus::kCanceled;
+  return last->exit->success() ? JobStatus::kCompleted : JobStatus::kFailed;
+}
+
 Result<ToldJob> ReadFolder(const JobFolder& folder, std::int64_t id, const Known& known) {
   const auto identity = folder.Identity();
   if (!identity) return identity.error();
@@ -68,11 +83,7 @@ Result<ToldJob> ReadFolder(const JobFolder& folder, std::int64_t id, const Known
   if (!told.ended) return told;
   const auto starts = folder.Starts();
   if (!starts) return starts.error();
-  for (const local::StartRecord& start : *starts) {
-    if (!start.verdict) continue;
-    if (start.verdict->kind == ExitVerdict::Kind::kCompleted) told.status = JobStatus::kCompleted;
-    if (start.verdict->kind == ExitVerdict::Kind::kFatal) told.status = JobStatus::kFailed;
-  }
+  told.status = EndOf(*starts);
   return told;
 }
 

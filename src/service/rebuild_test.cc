@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <map>
 
+#include "base/files.h"
 #include "history/sqlite_history.h"
 #include "ledger/sqlite_ledger.h"
 #include "local/job_folder.h"
@@ -96,6 +97,31 @@ TEST_F(RebuildTest, WhatTheFoldersTellIsInTheStoreAgain) {
     EXPECT_GE(record.ended.value_or(0), 2000) << record.name;
   }
   EXPECT_EQ(history.LastId().value(), 7);
+}
+
+TEST_F(RebuildTest, AnExitTellsTheEndWhereTheDiskHadNoRoomForAVerdict) {
+  const auto ended = [this](std::int64_t id, const std::string& name, const local::ExitRecord& exit) {
+    const JobFolder folder = Folder(id, name);
+    local::WorkerSpec start;
+    start.argv = {"true"};
+    const auto path = folder.NewStart(start);
+    ASSERT_TRUE(path);
+    ASSERT_TRUE(ReplaceFile(local::ExitPath(*path), Encode(exit), 0600, Durable::kNo));
+    ASSERT_TRUE(folder.NoteEnd(2000));
+  };
+  ended(3, "completed", {.ended = 1});
+  ended(4, "failed", {.code = 3, .ended = 1});
+  ended(5, "deleted", {.signal = 15, .asked = true, .ended = 1});
+  Rebuild();
+  const auto store = Store::Open(data_ + "/voda.db");
+  ASSERT_TRUE(store);
+  SqliteHistory history(**store);
+  const auto records = history.Jobs();
+  ASSERT_EQ(records->size(), 3U);
+  const std::map<std::string, JobStatus> expected = {{"completed", JobStatus::kCompleted},
+                                                     {"failed", JobStatus::kFailed},
+                                                     {"deleted", JobStatus::kCanceled}};
+  for (const JobRecord& record : *records) EXPECT_EQ(record.status, expected.at(record.name)) << record.name;
 }
 
 TEST_F(RebuildTest, WhatTheStoreKnowsIsLeftAlone) {
