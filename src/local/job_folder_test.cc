@@ -1,6 +1,8 @@
 #include "local/job_folder.h"
 
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/resource.h>
 
 #include "local/test_cluster.h"
 
@@ -41,6 +43,22 @@ TEST(JobFolder, BelongsToOneJobForEver) {
   EXPECT_FALSE(job.End().value());
   ASSERT_TRUE(job.NoteEnd(99.5));
   EXPECT_EQ(job.End().value(), 99.5);
+}
+
+TEST(JobFolder, AnEndIsNotedWithoutAByteFree) {
+  const Folder folder;
+  const JobFolder job(folder.path() + "/7");
+  ASSERT_TRUE(job.Claim(Identity(7, "first")).value());
+  rlimit before{};
+  ::getrlimit(RLIMIT_FSIZE, &before);
+  const auto ignored = ::signal(SIGXFSZ, SIG_IGN);
+  const rlimit none{.rlim_cur = 0, .rlim_max = before.rlim_max};
+  ::setrlimit(RLIMIT_FSIZE, &none);
+  const Status noted = job.NoteEnd(1795003315.25);
+  ::setrlimit(RLIMIT_FSIZE, &before);
+  ::signal(SIGXFSZ, ignored);
+  EXPECT_TRUE(noted) << noted.error().message;
+  EXPECT_EQ(job.End().value(), 1795003315.25);
 }
 
 // Such a folder was made by an earlier version.

@@ -121,6 +121,25 @@ TEST_F(RestartTest, AStartThatNeverHappenedIsNotRemembered) {
   EXPECT_EQ(Record(name).starts, 0);
 }
 
+TEST_F(RestartTest, AStartThatTheEarlierRunDidNotHearOfIsCounted) {
+  const std::string name = Submit(Yaml("a", 1, 1));
+  now_ += 10;
+  ASSERT_FALSE(Wait([&](auto done) { service_->changes().Hold(name, true, done); }));
+  Settle();
+  ASSERT_TRUE(cluster_.running[name].empty());
+  now_ += 10;
+  service_->changes().Hold(name, false, [](const Answer<std::int64_t>&) {});
+  service_->Step(now_);
+  service_->Step(now_);
+  ASSERT_FALSE(cluster_.running[name].empty()) << "the start is on its way";
+  cluster_.done.clear();
+  for (int restart = 0; restart < 2; ++restart) {
+    Open({{"a", 4, "cpu", {}}});
+    EXPECT_EQ(Record(name).status, JobStatus::kRunning);
+    EXPECT_EQ(Record(name).starts, 2);
+  }
+}
+
 TEST_F(RestartTest, AJobThatThisVersionCannotReadIsToldOf) {
   store_->Write("INSERT INTO ledger VALUES ('old', 77, 'cpu', 't', 1, 0, '{}', 'kind: Old')");
   store_->Commit();

@@ -181,10 +181,14 @@ void Takeover::Resume(JobRecord kept, const FoundJob& found, double now) {
   const double since = std::max(0.0, now - std::max(record.accounted, record.submitted));
   const double gpu_seconds =
       running ? since * static_cast<double>(job.nodes.size()) * record.gpus_per_worker : 0;
+  // It was started right before the end of the earlier run, which had not heard of that yet.
+  const bool halted = record.status == JobStatus::kWaiting && record.last_change > record.last_start;
   if (running && !record.first_started) {
-    // It was started right before the end of the earlier run.
     record.first_started = now;
     record.starts = std::max(record.starts, 1);
+  } else if (running && halted) {
+    record.last_start = now;
+    ++record.starts;
   }
   JobArrived arrived;
   arrived.job = JobFor(pool, record, job.spec->preemptible);
