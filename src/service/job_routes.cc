@@ -100,10 +100,13 @@ void Routes::SubmitBody(const Call& call, SubmitAnswer answer) {
     }
     auto specs = std::make_shared<std::vector<JobSpec>>(*std::move(read));
     for (JobSpec& spec : *specs) spec.document.shrink_to_fit();  // is kept as long as the job
-    std::optional<SubmissionKey> idempotency;
-    if (!key.empty()) idempotency = {key, Sha256Hex(call.request->body)};
     auto needed = PermissionsToCreate(*specs);
-    Authorize(call, std::move(needed), [this, call, dry, began, answer, idempotency, specs] {
+    Authorize(call, std::move(needed), [this, call, dry, key, began, answer, specs](const std::string& user) {
+      std::optional<SubmissionKey> idempotency;
+      if (!key.empty()) {
+        idempotency = {config_.access == nullptr ? key : ScopedKey(key, *specs, user),
+                       Sha256Hex(call.request->body)};
+      }
       Submit(call, specs, dry, idempotency, began, answer);
     });
   });

@@ -30,4 +30,9 @@ std::vector<kubeflow::Permission> PermissionsFor(const PermissionQuestion& quest
 // To create what was submitted.
 std::vector<kubeflow::Permission> PermissionsToCreate(const std::vector<JobSpec>& specs);
 
+// An Idempotency-Key as it is kept: it is known again only where the same user submits to the same
+// namespaces. Anybody else who comes upon the key would be told of jobs that are not theirs, and would get
+// none.
+std::string ScopedKey(std::string_view key, const std::vector<JobSpec>& specs, const std::string& user);
+
 }  // namespace voda

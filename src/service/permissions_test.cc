@@ -93,5 +93,21 @@ TEST(Permissions, ToCreateAskOnceForEachKindAndNamespace) {
   for (const auto& permission : needed) EXPECT_EQ(permission.verb, "create");
 }
 
+TEST(Permissions, AKeyIsKnownAgainFromTheSameUserInTheSameNamespacesOnly) {
+  const auto scoped = [](std::vector<std::string> name_spaces, const std::string& user,
+                         std::string_view key = "k") {
+    std::vector<JobSpec> specs;
+    for (std::string& name_space : name_spaces) specs.emplace_back().name_space = std::move(name_space);
+    return ScopedKey(key, specs, user);
+  };
+  const std::string first = scoped({"team-a"}, "eve");
+  EXPECT_EQ(scoped({"team-a"}, "eve"), first);
+  EXPECT_NE(scoped({"team-b"}, "eve"), first);
+  EXPECT_NE(scoped({"team-a"}, "mallory"), first);
+  EXPECT_NE(scoped({"team-a", "team-b"}, "eve"), first);
+  EXPECT_NE(scoped({"team-a"}, "eve", "j"), first);
+  EXPECT_NE(scoped({}, "team-a, eve"), first) << "names do not run into each other";
+}
+
 }  // namespace
 }  // namespace voda

@@ -246,7 +246,8 @@ void Routes::Dispatch(const Route& route, const Call& call) {
     if (const auto name = ParseJson(call.request->body)) question.job = name->Text();
   }
   const auto ask = [this, &route, call](const PermissionQuestion& asked) {
-    Authorize(call, PermissionsFor(asked, config_.settings), [this, &route, call] { Carry(route, call); });
+    Authorize(call, PermissionsFor(asked, config_.settings),
+              [this, &route, call](const std::string&) { Carry(route, call); });
   };
   if (question.job.empty()) return ask(question);
   OnEngine(call.reply, [ask, question](Service& service) mutable {
@@ -263,12 +264,12 @@ void Routes::Carry(const Route& route, const Call& call) {
 }
 
 void Routes::Authorize(const Call& call, std::vector<kubeflow::Permission> needed,
-                       std::function<void()> then) {
-  if (config_.access == nullptr) return then();
+                       std::function<void(const std::string& user)> then) {
+  if (config_.access == nullptr) return then({});
   config_.access->Check(std::string(BearerToken(*call.request)), std::move(needed),
                         [call, then = std::move(then)](const kubeflow::AccessResult& result) {
                           using Kind = kubeflow::AccessResult::Kind;
-                          if (result.kind == Kind::kAllowed) return then();
+                          if (result.kind == Kind::kAllowed) return then(result.user);
                           if (result.kind == Kind::kForbidden)
                             return call.reply->Send(ErrorResponse(403, "forbidden", result.message));
                           if (result.kind == Kind::kUnavailable)

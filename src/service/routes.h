@@ -62,8 +62,10 @@ class Routes {
   };
   static const std::vector<Route>& Table();
 
-  // Runs `then` if Kubernetes says that the caller has these rights, or answers 401, 403 or 503.
-  void Authorize(const Call& call, std::vector<kubeflow::Permission> needed, std::function<void()> then);
+  // Runs `then` with the caller's name if Kubernetes says that the caller has these rights, or answers 401,
+  // 403 or 503. Without Kubernetes callers have no names.
+  void Authorize(const Call& call, std::vector<kubeflow::Permission> needed,
+                 std::function<void(const std::string& user)> then);
   void Dispatch(const Route& route, const Call& call);
   void Carry(const Route& route, const Call& call);
 
