@@ -26,7 +26,7 @@
 #include "base/text.h"
 #include "client/text.h"
 #include "exec/child.h"
-#include "local/memory_group.h"
+#include "local/worker_group.h"
 #include "os/pidfd.h"
 
 namespace voda {
@@ -123,13 +123,14 @@ Finding CheckSharedMemory() {
 
 Finding CheckMemoryGroups() {
   const auto group =
-      local::MemoryGroup::Make(fmt::format("voda-doctor-{}", ::getpid()), std::int64_t{64} << 20);
+      local::WorkerGroup::Make(fmt::format("voda-doctor-{}", ::getpid()), std::int64_t{64} << 20);
   if (!group) {
     return {Grade::kWarn, "memory limits", group.error().message,
-            "run where cgroups may be made, else a worker's memory limit is not enforced"};
+            "run where cgroups may be made, else a worker's memory limit is not enforced, and its daemons may "
+            "survive the kill of its shim"};
   }
   const std::string path = group->path();
-  group->Remove();
+  group->Kill();
   return {Grade::kOk, "memory limits", "cgroups below " + std::filesystem::path(path).parent_path().string(),
           ""};
 }

@@ -13,6 +13,7 @@
 #include "local/job_folder.h"
 #include "local/launch.h"
 #include "local/test_cluster.h"
+#include "local/worker_group.h"
 
 extern char** environ;  // NOLINT: POSIX
 
@@ -260,6 +261,73 @@ TEST_F(AdoptionTest, WhatAKilledShimLeftIsKilled) {
   EXPECT_EQ(Workers(), Strings{});
   EXPECT_TRUE(WaitFor([&] { return cluster->Failures("job") == 1; }));
   EXPECT_EQ(cluster.Do(ActionKind::kStart, "job", "a"), "done");
+}
+
+// A daemon that nothing but its control group ties to the job: its parent, session and environment are gone.
+class DaemonTest : public AdoptionTest {
+ protected:
+  void SetUp() override {
+    const auto group = local::WorkerGroup::Make(local::GroupName(jobs() + "/0/w0-0"), 0);
+    if (!group)
+      GTEST_SKIP() << "LEFT OUT: the daemon of a worker whose shim was killed: " << group.error().message;
+    group->Kill();
+  }
+  ~DaemonTest() override {
+    if (daemon_ > 1 && Runs()) ::kill(daemon_, SIGKILL);
+    local::KillGroups(jobs(), [](const std::string&) { return false; });
+  }
+
+  TestJob Job() const {
+    return ShellJob("job", "env -i setsid sh -c 'echo $$$$ > " + file() + "; exec sleep 1000' & " + kSleep);
+  }
+  void FindDaemon() {
+    const Strings lines = Lines(file(), 1);
+    ASSERT_FALSE(lines.empty());
+    daemon_ = static_cast<pid_t>(std::stol(lines[0]));
+    ASSERT_TRUE(Runs());
+  }
+  bool Runs() const {
+    const auto found = local::FindProcess(daemon_);
+    return !found || (*found && !(*found)->zombie);
+  }
+  std::string file() const { return folder_.path() + "/daemon"; }
+
+  pid_t daemon_ = 0;
+};
+
+TEST_F(DaemonTest, IsGoneOnceAJobWhoseShimWasKilledIsDeleted) {
+  TestCluster cluster(jobs());
+  cluster->AddJob(Job(), false);
+  cluster->Run();
+  ASSERT_EQ(cluster.Do(ActionKind::kStart, "job", "a"), "done");
+  FindDaemon();
+  Kill(ShimOf("w0-0"));
+  cluster->ForgetJob("job");
+  cluster->EraseJob(1);
+  EXPECT_TRUE(WaitFor([&] { return !local::Exists(jobs() + "/1"); }));
+  EXPECT_FALSE(Runs()) << "its folder is erased when nothing is left of the job";
+}
+
+TEST_F(DaemonTest, IsKilledByTheNextVoda) {
+  Leave(Job(), "a");
+  FindDaemon();
+  Kill(ShimOf("w0-0"));
+  WaitRecorded("w0-0");
+  TestCluster cluster(jobs());
+  cluster->AddJob(Job(), true);
+  cluster->Run();
+  EXPECT_TRUE(WaitFor([&] { return !Runs(); }));
+}
+
+TEST_F(DaemonTest, OfAJobThatNobodyKnowsIsKilledByTheNextVoda) {
+  Leave(Job(), "a");
+  FindDaemon();
+  Kill(ShimOf("w0-0"));
+  WaitRecorded("w0-0");
+  local::RemoveTree(jobs() + "/1");
+  TestCluster cluster(jobs());
+  cluster->Run();
+  EXPECT_TRUE(WaitFor([&] { return !Runs(); }));
 }
 
 TEST_F(AdoptionTest, HalfMadeStartsAreHarmless) {

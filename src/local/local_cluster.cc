@@ -29,6 +29,7 @@
 #include "local/job_runner.h"
 #include "local/proc.h"
 #include "local/watcher.h"
+#include "local/worker_group.h"
 
 namespace voda {
 
@@ -304,11 +305,20 @@ class LocalClusterImpl final : public LocalCluster, private local::Machine {
 
   int KillStrays() {
     std::set<std::pair<std::string, std::string>> live;  // VODA_JOB_DIR and VODA_WORKER
-    std::set<std::string> unread;  // VODA_JOB_DIR of jobs of which that is not known yet
+    std::set<std::string> groups;                        // of live workers
+    // Of jobs of which that is not known yet, VODA_JOB_DIR and how the names of their groups begin.
+    std::set<std::string> unread;
+    std::vector<std::string> unknown;
     for (const auto& [name, runner] : runners_) {
-      if (!runner->adopted()) unread.insert(local::WorkPath(JobPath(config_, runner->job().id)));
-      for (const auto& [number, worker] : runner->workers().live())
-        live.emplace(local::WorkPath(JobPath(config_, runner->job().id)), std::to_string(number));
+      const std::string path = JobPath(config_, runner->job().id);
+      if (!runner->adopted()) {
+        unread.insert(local::WorkPath(path));
+        unknown.push_back(local::GroupName(path + "/"));
+      }
+      for (const auto& [number, worker] : runner->workers().live()) {
+        live.emplace(local::WorkPath(path), std::to_string(number));
+        groups.insert(local::GroupName(worker.start.folder));
+      }
     }
     int killed = 0;
     const auto processes = local::ProcessesOfJobsBelow(config_.folder);
@@ -320,7 +330,11 @@ class LocalClusterImpl final : public LocalCluster, private local::Machine {
         continue;
       if (local::Signal(process, SIGKILL)) ++killed;
     }
-    return killed;
+    const bool none = local::KillGroups(config_.folder, [&](const std::string& name) {
+      return groups.contains(name) || std::any_of(unknown.begin(), unknown.end(),
+                                                  [&](const auto& of) { return name.starts_with(of); });
+    });
+    return killed + (none ? 0 : 1);
   }
 
   void Erase(const std::string& folder) override { eraser_.Erase(folder); }

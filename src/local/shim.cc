@@ -22,10 +22,10 @@
 #include "local/files.h"
 #include "local/launch.h"
 #include "local/log_sink.h"
-#include "local/memory_group.h"
 #include "local/network.h"
 #include "local/proc.h"
 #include "local/start_files.h"
+#include "local/worker_group.h"
 #include "os/child.h"
 
 extern char** environ;  // NOLINT: POSIX
@@ -58,7 +58,7 @@ void ResetSignals() {
 }
 
 // Runs in the child, between fork and exec.
-[[noreturn]] void RunWorker(const WorkerSpec& spec, const MemoryGroup* group, pid_t shim, int output) {
+[[noreturn]] void RunWorker(const WorkerSpec& spec, const WorkerGroup* group, pid_t shim, int output) {
   ::setpgid(0, 0);
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != shim) ::_exit(kCannotRun);
@@ -76,7 +76,8 @@ void ResetSignals() {
     WriteAll(STDERR_FILENO, fmt::format("voda: {}: {}\n", what, std::strerror(code)));
     ::_exit(kCannotRun);
   };
-  if (group != nullptr && !group->Join()) fail("cannot join the cgroup", errno);
+  // Outside its group a worker without a limit still runs.
+  if (group != nullptr && !group->Join() && group->limited()) fail("cannot join the cgroup", errno);
   if (::chdir(spec.working_dir.c_str()) != 0)
     fail(fmt::format("cannot enter the working directory {}", spec.working_dir), errno);
 
@@ -123,7 +124,7 @@ class ShimProcess {
     output_ = Fd(ends[0]);
     const Fd input(ends[1]);
     ::fcntl(output_.get(), F_SETFL, O_NONBLOCK);
-    if (spec_.memory_bytes > 0) LimitMemory();
+    MakeGroup();
 
     const pid_t self = ::getpid();
     main_ = ::fork();
@@ -137,21 +138,23 @@ class ShimProcess {
     return true;
   }
 
-  void LimitMemory() {
-    auto group = MemoryGroup::Make(fmt::format("voda-{}-{}", ::getpid(), spec_.serial), spec_.memory_bytes);
-    if (!group) {
+  void MakeGroup() {
+    const std::string name = GroupName(folder_);
+    auto group = WorkerGroup::Make(name, spec_.memory_bytes);
+    if (!group && spec_.memory_bytes > 0) {
       log_.Say(fmt::format("the memory limit of {} bytes is not applied: {}", spec_.memory_bytes,
                            group.error().message));
-      return;
+      group = WorkerGroup::Make(name, 0);
     }
+    if (!group) return;
     group_.emplace(std::move(*group));
     NoteGroup();
   }
 
-  // For Voda, if this process is killed.
-  void NoteGroup() {
-    if (const Status noted = ReplaceFile(CgroupPath(folder_), group_->path(), 0600, Durable::kNo); !noted)
-      log_.Say(noted.error().message);
+  // For a Voda that does not find the group by its name. On a full disk it has to.
+  void NoteGroup() const {
+    [[maybe_unused]] const Status noted =
+        ReplaceFile(CgroupPath(folder_), group_->path(), 0600, Durable::kNo);
   }
 
   // Watches until the worker and all of its descendants are gone.
@@ -174,7 +177,11 @@ class ShimProcess {
           wait = std::min(wait, kill_at_ - now);
         }
       } else {
-        if (const auto left = Descendants(::getpid()); left && left->empty()) return;
+        // Whatever is in the group and no descendant any more goes with the last of them.
+        if (const auto left = Descendants(::getpid()); left && left->empty()) {
+          if (group_ && group_->OutOfMemory()) end_.out_of_memory = true;
+          if (!group_ || group_->Kill()) return;
+        }
         if (rest_until_ == 0) {
           SignalDescendants(SIGTERM);
           rest_until_ = now + (end_.asked ? std::clamp(kill_at_ - now, 0.0, kRest) : kRest);
@@ -243,10 +250,9 @@ class ShimProcess {
     if (output_.ok()) ReadOutput(kLastWords);
     if (end_.ended == 0) end_.ended = UptimeNow();
     if (group_) {
-      end_.out_of_memory = group_->Killed();
       if (end_.out_of_memory)
         log_.Say(fmt::format("the memory limit of {} bytes was reached", spec_.memory_bytes));
-      group_->Remove();
+      group_->Kill();
     }
     for (int attempt = 0; attempt < kExitTries && !RecordExit(); ++attempt) ::sleep(1);
   }
@@ -291,7 +297,7 @@ class ShimProcess {
   std::string folder_;
   WorkerSpec spec_;
   LogSink log_;
-  std::optional<MemoryGroup> group_;
+  std::optional<WorkerGroup> group_;
   Fd exit_file_;
   Fd signals_;
   Fd output_;

@@ -9,6 +9,7 @@
 #include "local/job_folder.h"
 #include "local/launch.h"
 #include "local/test_cluster.h"
+#include "local/worker_group.h"
 
 namespace voda::local {
 
@@ -35,6 +36,7 @@ Result<Shim> StartShim(const std::string& program, const std::string& folder) {
 // A start folder with a spec, and its shim.
 class ShimTest : public ::testing::Test {
  protected:
+  void TearDown() override { KillGroup(path()); }
   void Begin(std::vector<std::string> argv) {
     spec_.argv = std::move(argv);
     spec_.env.push_back({"PATH", "/usr/bin:/bin"});
@@ -298,6 +300,7 @@ class FullDiskTest : public ShimTest {
     mounted_ = true;
   }
   void TearDown() override {
+    ShimTest::TearDown();
     if (mounted_) ::umount2(folder_.path().c_str(), MNT_DETACH);
   }
   bool mounted_ = false;

@@ -3,7 +3,7 @@
 //   spec     what to run; written by Voda before anything runs
 //   lock     locked from before the shim's start until it is gone; says who the shim is
 //   log.0 …  what the worker printed, in pieces; the newest two are kept
-//   cgroup   where its memory is limited, if it is
+//   cgroup   its control group, if it has one (worker_group.h)
 //   exit     how it ended; written by the shim as its last deed
 //   verdict  what Voda made of that
 //

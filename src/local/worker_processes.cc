@@ -2,18 +2,16 @@
 
 #include <fmt/format.h>
 #include <signal.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <limits>
 #include <utility>
 
 #include "base/log.h"
-#include "base/text.h"
-#include "base/untrusted_file.h"
 #include "local/environment.h"
 #include "local/files.h"
 #include "local/proc.h"
+#include "local/worker_group.h"
 
 namespace voda::local {
 
@@ -68,24 +66,7 @@ bool KillLeftovers(const JobFolder& job, const StartRecord& start) {
     Signal(process, SIGKILL);
     none = false;
   }
-  const auto cgroup = ReadUntrusted(CgroupPath(start.folder), 4096);
-  if (!cgroup) return false;
-  if (!*cgroup) return none;
-  const std::string path = **cgroup;
-  const auto members = ReadUntrusted(path + "/cgroup.procs", std::size_t{1} << 20);
-  if (!members) return false;
-  for (const std::string_view pid : SplitEnded(*members ? std::string_view(**members) : "")) {
-    const auto member = FindProcess(static_cast<pid_t>(std::atol(std::string(pid).c_str())));
-    if (!member) return false;
-    if (!*member || (*member)->zombie) continue;
-    Signal(**member, SIGKILL);
-    none = false;
-  }
-  if (none) {
-    ::rmdir(path.c_str());
-    ::unlink(CgroupPath(start.folder).c_str());
-  }
-  return none;
+  return KillGroup(start.folder) && none;
 }
 
 WorkerProcesses::~WorkerProcesses() {
@@ -118,6 +99,7 @@ Result<std::vector<StartRecord>> WorkerProcesses::Adopt() {
       live_.emplace(number, std::move(worker));
       continue;
     }
+    KillGroup(start.folder);
     if (!start.exit && !start.verdict) {
       if (!start.spec && !one.lock) {
         RemoveTree(start.folder);  // it was not even begun
@@ -200,6 +182,10 @@ std::optional<StartRecord> WorkerProcesses::Closed(Worker& worker, double now) {
       return std::nullopt;
     }
     exit = Killed(worker.stopping);
+  } else if (!KillGroup(folder)) {
+    // A worker can write a record itself.
+    look_at_ = now + kLookAgain;
+    return std::nullopt;
   }
   StartRecord start = std::move(worker.start);
   start.exit = exit;
