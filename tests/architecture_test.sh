@@ -47,9 +47,10 @@ for folder in base document model policy placement estimate core codec; do
     "grep -rnE '(system|steady)_clock::now|clock_gettime|random_device|std::rand\b|getenv|time\(nullptr' $folder | grep -vE '_test\.cc:|^base/(log|clock)\.cc:'"
   check "$folder does not include base/clock.h" "grep -rn 'include \"base/clock\.h\"' $folder | grep -v '^base/clock\.cc:'"
 done
-# The shim forks its worker itself: there is more to do before that becomes a program.
+# The shim forks its worker itself: there is more to do before that becomes a program. And who tries whether namespaces
+# can be made does so in a process that becomes none.
 check "programs are started in os alone" \
-  "grep -rnE '\b(posix_spawnp?|fork|vfork|popen|exec[lv][a-z]*) ?\(' --include=*.h --include=*.cc . | grep -vE '_test\.cc:|^\./os/|^\./local/shim\.cc:'"
+  "grep -rnE '\b(posix_spawnp?|fork|vfork|popen|exec[lv][a-z]*) ?\(' --include=*.h --include=*.cc . | grep -vE '_test\.cc:|^\./os/|^\./local/(shim|network)\.cc:'"
 check "heavy headers stay out of ours" "grep -rnE '#include [<\"](nlohmann/json.hpp|CLI/CLI.hpp|yaml-cpp|boost|curl|sqlite3|simdjson|prometheus|gtest|rapidcheck)' --include=*.h . | grep -vE '_contract\.h:|/test_'"
 echo "$passed passed, $failed failed"
 [ "$failed" -eq 0 ]
