@@ -100,6 +100,20 @@ TEST_P(HistoryContract, WhatIsPutIsDurableAfterAFlush) {
   EXPECT_TRUE(history().Sizes(8)->empty());
 }
 
+TEST_P(HistoryContract, AJobThatHasReportedIsKnownByIt) {
+  JobRecord job = Put(1);
+  job.reported = true;
+  job.progress_time = 1100;  // in its first epoch
+  history().Put(job);
+  Put(2);
+  history().Flush();
+  Reopen();
+  const auto jobs = history().Jobs().value();
+  ASSERT_EQ(jobs.size(), 2U);
+  EXPECT_TRUE(jobs[0].reported);
+  EXPECT_FALSE(jobs[1].reported);
+}
+
 TEST_P(HistoryContract, TheHighestIdIsKnownAlsoWhenItsJobIsGone) {
   EXPECT_EQ(history().LastId().value(), 0);
   Put(3, JobStatus::kFailed);

@@ -65,6 +65,7 @@ void ReadJob(SqliteQuery& row, JobRecord& job) {
       row.Read(field);
     }
   });
+  job.reported = job.progress_time || job.epoch > 0;
 }
 
 }  // namespace

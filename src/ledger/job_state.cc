@@ -76,6 +76,7 @@ std::optional<JobState> ReadFields(const Value& from) {
     good = good && ReadSeconds(from, name, time);
     if (time > 0) value = time;
   });
+  state.reported = from["reported"].Flag() || state.epoch > 0;  // older versions wrote only the epoch
   good = good && state.limits.min <= state.limits.num && state.limits.num <= state.limits.max;
   return good ? std::optional(state) : std::nullopt;
 }
@@ -89,6 +90,7 @@ std::string WriteJobState(const std::string& job, const JobState& state) {
   EachWhole(state, [&](const char* name, int value, int least, int) {
     if (least != 0 || value > 0) out.Field(name, value);
   });
+  if (state.reported) out.Field("reported", true);
   EachTotal(state, [&](const char* name, double value) {
     if (value > 0) out.Field(name, Short(value));
   });
@@ -105,10 +107,13 @@ JobStateText ReadJobState(std::string_view text) {
 }
 
 void TakeKept(const JobState& kept, JobState& state) {
+  const bool reported = kept.reported || state.reported;
   if (kept.accounted > state.accounted) {
     state = kept;
+    state.reported = reported;
     return;
   }
+  state.reported = reported;
   state.held = kept.held;
   state.priority = kept.priority;
   state.limits = kept.limits;

@@ -25,6 +25,7 @@ struct JobState {
   int starts = 0;
   int epoch = 0;  // epochs done
   int total_epochs = 0;
+  bool reported = false;  // anything of its progress, be it no epoch yet
 
   friend bool operator==(const JobState&, const JobState&) = default;
 };
@@ -38,7 +39,8 @@ struct JobStateText {
 };
 JobStateText ReadJobState(std::string_view text);
 
-// What users asked for is taken from `kept`; the rest only where it is newer.
+// What users asked for is taken from `kept`; the rest only where it is newer. Who has reported once has
+// reported.
 void TakeKept(const JobState& kept, JobState& state);
 
 }  // namespace voda

@@ -21,6 +21,7 @@ JobState Lived() {
   state.last_change = 1'700'000'050.25;
   state.starts = 2;
   state.epoch = 7;
+  state.reported = true;
   return state;
 }
 
@@ -56,6 +57,22 @@ TEST(JobState, NewerTotalsStay) {
   JobState older;
   TakeKept(Lived(), older);
   EXPECT_EQ(older, Lived());
+}
+
+TEST(JobState, WhoHasReportedHasReported) {
+  JobState state;
+  state.reported = true;  // and is in its first epoch
+  EXPECT_EQ(ReadJobState(WriteJobState("a", state)).state, state);
+  EXPECT_TRUE(ReadJobState(R"({"job":"a","epoch":3})").state->reported) << "as older versions wrote it";
+  EXPECT_FALSE(ReadJobState(R"({"job":"a","epochs":3})").state->reported);
+  JobState older;
+  older.limits = {1, 2, 3};
+  TakeKept(older, state);
+  EXPECT_TRUE(state.reported);
+  older.accounted = 1;  // a leader of an older version wrote last
+  TakeKept(older, state);
+  EXPECT_TRUE(state.reported);
+  EXPECT_EQ(state.limits, older.limits);
 }
 
 TEST(JobState, RubbishIsNone) {

@@ -10,7 +10,7 @@ namespace voda {
 namespace {
 
 bool Guessed(const JobRecord& record) {
-  return !record.progress_time && record.epoch == 0;
+  return !record.reported;
 }
 
 // What jobs like this one took. A job that says how many epochs it has is the best witness, where it is known

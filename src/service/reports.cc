@@ -89,7 +89,7 @@ void Reports::Keep(const Pool& pool, MeanRecord mean) {
 void Reports::Learn(Pool& pool, JobEntry& job, const ProgressReport& report,
                     const JobProgress::Outcome& outcome, double now) {
   JobRecord& record = job.record;
-  const bool first = !record.progress_time;
+  const bool first = !std::exchange(record.reported, true);
   record.epoch = job.progress.done();
   if (report.total_epochs) record.total_epochs = *report.total_epochs;
   if (report.loss) record.loss = report.loss;

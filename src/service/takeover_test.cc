@@ -319,6 +319,27 @@ TEST_F(TakeoverTest, AnotherReplicaKnowsAsMuchWithoutAStore) {
   }
 }
 
+TEST_F(TakeoverTest, AJobInItsFirstEpochThatHasReportedIsNotSilent) {
+  Apply("team/a");
+  Apply("team/silent");
+  ProgressReport report;
+  report.epoch = 0;
+  report.partly = 0.5;
+  report.total_epochs = 10;
+  EXPECT_FALSE(service_->reports().Take("team/a", Record("team/a").token, report, now_));
+  JobChanges::Wish fewer;  // anything by which its state is written
+  fewer.max = 3;
+  service_->changes().Change("team/a", fewer, [](const Answer<std::int64_t>& id) { EXPECT_TRUE(id); });
+  Settle();
+  ASSERT_EQ(Record("team/a").epoch, 0);
+  for (const bool with_store : {true, false}) {
+    Open(with_store);
+    const State& state = service_->pools().Find(type_)->state();
+    EXPECT_FALSE(state.world.job(FindJob(state, "team/a")).guessed) << with_store;
+    EXPECT_TRUE(state.world.job(FindJob(state, "team/silent")).guessed) << with_store;
+  }
+}
+
 TEST_F(TakeoverTest, AnObjectThatIsGoneMeanwhileIsCanceled) {
   Apply("team/a");
   objects_.all.clear();
