@@ -14,6 +14,11 @@ namespace {
 constexpr double kShortest = 1e-6, kLongest = 1e9;  // these limits also keep every ratio of two finite
 constexpr double kExponentBeyond = 0.8;
 
+// Of two epochs.
+bool PossibleRatio(double ratio) {
+  return ratio >= kShortest / kLongest && ratio <= kLongest / kShortest;
+}
+
 std::vector<int> SizesOf(const Curve& shape) {
   std::vector<int> sizes;
   sizes.reserve(shape.count());
@@ -65,7 +70,7 @@ const Collector::Sizes* Collector::SizesFor(const std::string& category) const {
   const auto known = categories_.find(category);
   if (known == categories_.end()) return nullptr;
   const Category& found = known->second;
-  if (!found.uneven) return &found.pooled;
+  if (!found.uneven) return found.pooled.empty() ? nullptr : &found.pooled;
   if (!found.fitted) {
     found.fitted.emplace();
     for (const auto& [layout, time] : found.jobs.Times()) {
@@ -82,6 +87,11 @@ bool Collector::Stall(const std::string& category, StallKind kind, double second
 
 bool Collector::Finished(const std::string& category, double work_seconds) {
   return RestoreFinished(category, work_seconds, FinishedCount(category) + 1);
+}
+
+void Collector::Ended(const std::string& category, const std::string& job) {
+  if (const auto known = categories_.find(category); known != categories_.end())
+    known->second.jobs.Ended(job);
 }
 
 int Collector::FinishedCount(const std::string& category) const {
@@ -129,6 +139,38 @@ bool Collector::RestoreEpoch(const std::string& category, int workers, int nodes
   categories_[category].pooled[workers].by_nodes[nodes] = mean;
   said_.erase(category);
   return true;
+}
+
+bool Collector::Uneven(const std::string& category) const {
+  const auto known = categories_.find(category);
+  return known != categories_.end() && known->second.uneven;
+}
+
+EpochFit Collector::FitOf(const std::string& category) const {
+  const auto known = categories_.find(category);
+  return known == categories_.end() ? EpochFit{} : known->second.jobs.Fit();
+}
+
+bool Collector::RestoreTime(const std::string& category, Layout layout, EpochFit::Time time) {
+  if (layout.workers < 1 || layout.nodes < 1 || time.jobs < 0 || !PossibleRatio(time.value)) return false;
+  Category& known = categories_[category];
+  known.jobs.RestoreTime(layout, time);
+  Refit(category, known);
+  return true;
+}
+
+bool Collector::RestoreTypical(const std::string& category, double length, int jobs) {
+  if (jobs < 0 || !PossibleRatio(length)) return false;
+  Category& known = categories_[category];
+  known.jobs.RestoreTypical(length, jobs);
+  Refit(category, known);
+  return true;
+}
+
+void Collector::Refit(const std::string& category, Category& known) {
+  known.uneven = known.jobs.Uneven();
+  known.fitted.reset();
+  said_.erase(category);
 }
 
 bool Collector::RestoreStall(const std::string& category, StallKind kind, Mean mean) {
@@ -211,12 +253,15 @@ double Collector::EpochSeconds(const std::string& category, const std::string& j
     };
     return OneWorker(sizes) * known.jobs.Length(job, time_of);
   };
-  if (const auto known = categories_.find(category); known != categories_.end())
-    return of(category, known->second);
-  if (categories_.empty()) return kUnknownEpochSeconds;
+  if (Measured(category)) return of(category, categories_.find(category)->second);
   double sum = 0;
-  for (const auto& [name, other] : categories_) sum += of(name, other);
-  return sum / static_cast<double>(categories_.size());
+  int count = 0;
+  for (const auto& [name, other] : categories_) {
+    if (!Measured(name)) continue;
+    sum += of(name, other);
+    ++count;
+  }
+  return count == 0 ? kUnknownEpochSeconds : sum / count;
 }
 
 Stalls Collector::StallsOf(const std::string& category) const {

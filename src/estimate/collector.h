@@ -55,6 +55,8 @@ class Collector {
   // A job of this category finished after so many seconds of work on one worker. Impossible values are
   // refused.
   bool Finished(const std::string& category, double work_seconds);
+  // No more epochs of this job will come.
+  void Ended(const std::string& category, const std::string& job);
 
   // The curve over the sizes of `shape`, by what is known of the category now. Who asks for the same gets the
   // same object, so that the jobs of a category share theirs.
@@ -78,6 +80,12 @@ class Collector {
   // Returns false and learns nothing if Epoch or Stall would refuse the value.
   bool RestoreEpoch(const std::string& category, int workers, int nodes, Mean mean);
   bool RestoreStall(const std::string& category, StallKind kind, Mean mean);
+  // Whether the epochs of the category's jobs differ, and what is known then.
+  bool Uneven(const std::string& category) const;
+  EpochFit FitOf(const std::string& category) const;
+  // A time counts once the typical job is restored, too. Both return false if the value cannot be.
+  bool RestoreTime(const std::string& category, Layout layout, EpochFit::Time time);
+  bool RestoreTypical(const std::string& category, double length, int jobs);
   // The latest job that finished was the count-th; it takes the place of the one kFinishedKept before it.
   int FinishedCount(const std::string& category) const;
   bool RestoreFinished(const std::string& category, double work_seconds, int count);
@@ -118,6 +126,7 @@ class Collector {
   // What is known of the sizes of a category; null: nothing.
   const Sizes* SizesFor(const std::string& category) const;
   Said& SaidOf(const std::string& category) const;
+  void Refit(const std::string& category, Category& known);  // after its jobs were restored
 
   std::map<std::string, Category, std::less<>> categories_;
   std::map<std::pair<std::string, StallKind>, Mean> stalls_;

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "ledger/job_state.h"
@@ -51,14 +52,18 @@ struct RoundRecord {
 };
 
 // A mean of the collector (estimate/collector.h): kind "epoch" has workers and nodes, "start", "rescale" and
-// "migration" are stalls. And of kind "work", what the latest jobs of a category took: one for each number of
-// workers from 0 on.
+// "migration" are stalls. Where the epochs of a category's jobs differ, "typical" has the length of the
+// typical job and how many it is typical of (0: they differ no more), and "time" has what was fitted for
+// workers and nodes (estimate/job_epochs.h). And of kind "work", what the latest jobs of a category took: one
+// for each number of workers from 0 on.
 struct MeanRecord {
   std::string gpu_type, category, kind;
   int workers = 0, nodes = 0;
   double value = 0;
   int count = 0;
 };
+
+inline constexpr std::string_view kWorkMean = "work";
 
 // What is kept of the past.
 struct Retention {

@@ -213,6 +213,7 @@ void JobEvents::Finish(Pool& pool, JobEntry& job, const EndedJob& ended, double 
   job.csv.reset();
   job.spec.reset();
   if (ended.status == JobStatus::kCompleted) Learn(pool, record, ended, now);
+  pool.collector.Ended(record.category, record.name);
   // The history first: whoever finds the job in neither would say that it was canceled.
   parts_.history.Put(record);
   const std::string name = record.name;

@@ -8,7 +8,8 @@ namespace voda {
 namespace {
 
 constexpr const char* kEpoch = "epoch";
-constexpr const char* kWork = "work";
+constexpr const char* kTime = "time";
+constexpr const char* kTypical = "typical";
 constexpr std::array<std::pair<StallKind, const char*>, 3> kStalls = {
     {{StallKind::kStart, "start"}, {StallKind::kRescale, "rescale"}, {StallKind::kMigration, "migration"}}};
 
@@ -28,15 +29,26 @@ MeanRecord StallMean(const Collector& collector, const std::string& category, St
   return record;
 }
 
+std::vector<MeanRecord> FitMeans(const Collector& collector, const std::string& category) {
+  const EpochFit fit = collector.FitOf(category);
+  std::vector<MeanRecord> records = {{{}, category, kTypical, 0, 0, fit.length, fit.jobs}};
+  for (const auto& [layout, time] : fit.times)
+    records.push_back({{}, category, kTime, layout.workers, layout.nodes, time.value, time.jobs});
+  return records;
+}
+
 MeanRecord FinishedMean(const Collector& collector, const std::string& category, double work_seconds) {
   const int count = collector.FinishedCount(category);
-  return {{}, category, kWork, count % kFinishedKept, 0, work_seconds, count};
+  return {{}, category, std::string(kWorkMean), count % kFinishedKept, 0, work_seconds, count};
 }
 
 bool RestoreMean(const MeanRecord& mean, Collector& collector) {
   const Mean value{mean.value, mean.count};
   if (mean.kind == kEpoch) return collector.RestoreEpoch(mean.category, mean.workers, mean.nodes, value);
-  if (mean.kind == kWork) return collector.RestoreFinished(mean.category, mean.value, mean.count);
+  if (mean.kind == kTime)
+    return collector.RestoreTime(mean.category, {mean.workers, mean.nodes}, {mean.value, mean.count});
+  if (mean.kind == kTypical) return collector.RestoreTypical(mean.category, mean.value, mean.count);
+  if (mean.kind == kWorkMean) return collector.RestoreFinished(mean.category, mean.value, mean.count);
   for (const auto& [kind, name] : kStalls) {
     if (mean.kind == name) return collector.RestoreStall(mean.category, kind, value);
   }

@@ -100,9 +100,16 @@ void Reports::Learn(Pool& pool, JobEntry& job, const ProgressReport& report,
   bool news = false;
   if (outcome.epoch) {
     const int nodes = NodesOf(job);
+    const bool was_uneven = collector.Uneven(record.category);
     news =
         collector.Epoch(record.category, record.name, outcome.epoch->workers, nodes, outcome.epoch->seconds);
     Keep(pool, EpochMean(collector, record.category, outcome.epoch->workers, nodes));
+    if (news && (was_uneven || collector.Uneven(record.category))) {
+      for (MeanRecord& mean : FitMeans(collector, record.category)) {
+        mean.gpu_type = pool.gpu_type;
+        history_.PutMean(mean);
+      }
+    }
   }
   if (outcome.stall) {
     news = collector.Stall(record.category, outcome.stall->kind, outcome.stall->seconds) || news;

@@ -46,6 +46,27 @@ TEST_F(ReportsTest, WhatWasLearnedServesTheNextJobOfTheCategory) {
   EXPECT_EQ(*job.measured, std::vector<int>{2});
 }
 
+TEST_F(ReportsTest, WhatWasLearnedWithinJobsOutlivesVoda) {
+  for (const auto& [workers, seconds] : {std::pair{1, 1000.0}, {1, 10.0}, {2, 5.0}}) {
+    const std::string name = Submit(Yaml("mnist", workers, workers));
+    ProgressReport report;
+    report.begin = true;
+    ASSERT_FALSE(service_->reports().Take(name, Record(name).token, report, now_));
+    report.begin = false;
+    report.epoch_seconds = seconds;
+    now_ += seconds;
+    ASSERT_FALSE(service_->reports().Take(name, Record(name).token, report, now_));
+  }
+  const auto on_two = [&] {
+    const Pool& pool = *service_->pools().Find("cpu");
+    return pool.collector.CurveFor("mnist", *Curve::Linear(1, 2))->speedup(1);
+  };
+  ASSERT_NEAR(on_two(), GuessedSpeedup(2), 1e-9) << "the epochs differ by job, not by size";
+  Settle();
+  Open({{"a", 4, "cpu", {}}});
+  EXPECT_NEAR(on_two(), GuessedSpeedup(2), 1e-9);
+}
+
 class SilentJobsTest : public testing::ServiceTest {
  protected:
   // A job that does not even say how many epochs it has.

@@ -68,6 +68,7 @@ class Estimates {
     const double work =
         ended.guessed ? ended.work_done : truth.epochs * collector_.EpochSeconds(truth.category, truth.name);
     if (collector_.Finished(truth.category, work)) changed_.push_back(truth.category);
+    collector_.Ended(truth.category, truth.name);
   }
 
   // Returns what has become known since the last round.
