@@ -227,7 +227,7 @@ TEST_P(HistoryContract, APruneThatFailsLosesNothing) {
 }
 
 TEST_P(HistoryContract, PruneKeepsTheNewestSizesRoundsAndMeans) {
-  const Retention retention{.rounds = 4, .sizes_per_job = 3, .means = 2};
+  const Retention retention{.rounds = 4, .sizes_per_job = 3, .means = 2, .finished = 3};
   for (const int job : {1, 2}) {
     Put(job);
     for (int i = 0; i < 10; ++i) history().AddSize(job, {.to = i});
@@ -237,6 +237,7 @@ TEST_P(HistoryContract, PruneKeepsTheNewestSizesRoundsAndMeans) {
     history().PutMean({"v100", "mnist", "epoch", i, 1, 1, 1});
   }
   history().PutMean({"v100", "mnist", "epoch", 3, 1, 7, 1});
+  for (int i = 1; i <= 10; ++i) history().PutMean({"v100", "busy", std::string(kWorkMean), i, 0, 1, i});
   history().Flush();
   const auto check = [&] {
     for (const std::int64_t job : {1, 2}) {
@@ -247,9 +248,13 @@ TEST_P(HistoryContract, PruneKeepsTheNewestSizesRoundsAndMeans) {
     EXPECT_EQ(history().Rounds("", 0, 100)->size(), 4U);
     EXPECT_EQ(history().Rounds("", 0, 100)->back().round, 7);
     const auto means = history().Means().value();
-    ASSERT_EQ(means.size(), 2U);
-    EXPECT_EQ(means[0].workers, 3) << "written again, so it is among the newest";
-    EXPECT_EQ(means[1].workers, 10);
+    ASSERT_EQ(means.size(), 5U) << "finished work takes no room from the others";
+    for (int i = 0; i < 3; ++i) {
+      EXPECT_EQ(means[i].kind, kWorkMean);
+      EXPECT_EQ(means[i].workers, 8 + i);
+    }
+    EXPECT_EQ(means[3].workers, 3) << "written again, so it is among the newest";
+    EXPECT_EQ(means[4].workers, 10);
   };
   harness_->Break();
   Prune(retention);  // what is undone is done by the next

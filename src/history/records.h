@@ -71,7 +71,8 @@ struct Retention {
   double ended_seconds = 90 * 86400.0;
   int rounds = 20'000;
   int sizes_per_job = 1'000;  // the newest
-  int means = 100'000;        // those written last
+  int means = 100'000;        // those written last; what finished jobs took counts apart
+  int finished = 100'000;
 };
 
 }  // namespace voda

@@ -141,10 +141,13 @@ void SqliteHistory::Prune(const Retention& retention, double now,
       "DELETE FROM rounds WHERE id <= (SELECT max(id) FROM rounds) - ?1 AND id < (SELECT min(id) FROM "
       "rounds) + ?2",
       std::max(0, retention.rounds), kPrunedRows);
-  store_.Write(
-      "DELETE FROM means WHERE id IN (SELECT id FROM means ORDER BY written LIMIT "
-      "min(?2, max(0, (SELECT count(*) FROM means) - ?1)))",
-      std::max(0, retention.means), kPrunedRows);
+  // Busy categories finish so many jobs that they would push out what was learned of quiet ones.
+  for (const auto& [finished, kept] : {std::pair{true, retention.finished}, {false, retention.means}}) {
+    store_.Write(
+        "DELETE FROM means WHERE id IN (SELECT id FROM means WHERE (kind = ?3) = ?4 ORDER BY written LIMIT "
+        "min(?2, max(0, (SELECT count(*) FROM means WHERE (kind = ?3) = ?4) - ?1)))",
+        std::max(0, kept), kPrunedRows, kWorkMean, finished);
+  }
   store_.OnCommit([this, gone = std::move(gone), unsaved = std::move(unsaved),
                    removed = std::move(removed)](const Status& committed) {
     if (committed) return removed(gone);
