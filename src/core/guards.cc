@@ -51,8 +51,11 @@ Allocation AllocateRest(const Policy& policy, const Snapshot& snapshot, const Pe
       index.push_back(i);
       continue;
     }
-    for (int worker = 0; worker < fixed[i]; ++worker)
-      rest.nodes[job.workers[worker]].gpus -= job.gpus_per_worker;
+    for (int worker = 0; worker < fixed[i]; ++worker) {
+      Node& node = rest.nodes[job.workers[worker]];
+      node.whole = node.whole_gpus();
+      node.gpus -= job.gpus_per_worker;
+    }
   }
   Allocation inner = policy.Allocate(rest);
 

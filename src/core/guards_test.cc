@@ -80,6 +80,24 @@ TEST(Guards, CooldownForbidsAnyOtherSize) {
   EXPECT_EQ(guarded.Allocate(snapshot).workers[0], 4);
 }
 
+// What is left of two nodes of 8 is no pair of nodes of 7.
+TEST(Guards, WhatTheyLeaveOfANodeIsNoWholeNode) {
+  const auto policy = PolicyNamed("Price");
+  const GuardedPolicy guarded(*policy, {.cooldown = 60});
+  Snapshot snapshot = SnapshotBuilder()
+                          .Now(100)
+                          .Nodes(2, 8)
+                          .Add(JobBuilder("a").Sizes(1, 1, 1).Remaining(5000).On({"n0"}))
+                          .Add(JobBuilder("b").Sizes(1, 1, 1).Remaining(5000).On({"n1"}))
+                          .Add(JobBuilder("c").Sizes(1, 1, 16).Remaining(5000))
+                          .Build();
+  snapshot.jobs[2].measured = std::make_shared<const std::vector<int>>(std::vector<int>{1, 8});
+  const int unguarded = Workers(snapshot, policy->Allocate(snapshot), "c");
+  EXPECT_EQ(unguarded, 8);
+  snapshot.jobs[0].last_change = snapshot.jobs[1].last_change = 90;
+  EXPECT_EQ(Workers(snapshot, guarded.Allocate(snapshot), "c"), unguarded);
+}
+
 TEST(Guards, ANonPreemptibleJobIsResizedButNotStopped) {
   const auto policy = PolicyNamed("FIFO");
   const GuardedPolicy guarded(*policy, {});

@@ -25,6 +25,10 @@ struct Node {
   std::string name;
   int gpus = 0;
   NodeState state = NodeState::kReady;
+  int whole = 0;  // GPUs with those that guards took out; 0: none were
+
+  // Of the machine, whatever of it may be decided about.
+  int whole_gpus() const { return whole > 0 ? whole : gpus; }
 };
 
 constexpr std::string_view Name(NodeState state) {

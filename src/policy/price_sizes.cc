@@ -46,7 +46,7 @@ bool PriceCandidates::Has(int index) const {
 PriceSizes::PriceSizes(const Snapshot& snapshot, const PriceOptions& options, int capacity)
     : options_(options), now_(snapshot.now), capacity_(capacity) {
   for (const Node& node : snapshot.nodes) {
-    if (node.state == NodeState::kReady) node_gpus_ = std::max(node_gpus_, node.gpus);
+    if (node.state == NodeState::kReady) node_gpus_ = std::max(node_gpus_, node.whole_gpus());
   }
 }
 

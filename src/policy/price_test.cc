@@ -29,7 +29,7 @@ class Transcribed {
  public:
   explicit Transcribed(const Snapshot& snapshot) : snapshot_(snapshot), capacity_(Capacity(snapshot)) {
     for (const Node& node : snapshot.nodes) {
-      if (node.state == NodeState::kReady) node_ = std::max(node_, node.gpus);
+      if (node.state == NodeState::kReady) node_ = std::max(node_, node.whole == 0 ? node.gpus : node.whole);
     }
     for (const Job& job : snapshot.jobs) {
       if (job.aside == Aside::kNo && SeatsWhenEmpty(snapshot, job) >= job.min)
@@ -253,6 +253,9 @@ TEST(Price, EqualsTheRuleWrittenDownTwice) {
         Snapshot snapshot = *ArbitrarySnapshot({.max_jobs = 16, .max_nodes = 5});
         Rng rng(*rc::gen::arbitrary<std::uint64_t>());
         for (Job& job : snapshot.jobs) Believe(rng, job);
+        for (Node& node : snapshot.nodes) {
+          if (rng.Chance(0.2)) node.whole = node.gpus + rng.Int(1, 3);
+        }
         const Allocation allocation = policy->Allocate(snapshot);
         std::map<std::string, int> sizes;
         for (const JobIndex i : snapshot.jobs.indices()) sizes[snapshot.jobs[i].name] = allocation.workers[i];
