@@ -28,6 +28,11 @@ refuses 2 "has the option \"threshold\"" "${small[@]}" --algorithm FIFO --option
 refuses 2 "option threshold" "${small[@]}" --algorithm Tiresias --option threshold=-1
 refuses 2 "unknown placement" "${small[@]}" --placement best
 refuses 2 "unknown estimates" "${small[@]}" --estimates perfect
+refuses 2 "--reporting and --steps go with --estimates learned, not with none" "${small[@]}" --estimates none --reporting 0.5
+refuses 2 "--reporting and --steps go with --estimates learned, not with none" "${small[@]}" --estimates none --steps
+refuses 2 "--reporting and --steps go with --estimates learned, not with oracle" "${small[@]}" --estimates oracle --steps
+refuses 2 "--reporting: 1.5 is not a share from 0 to 1" "${small[@]}" --reporting 1.5
+refuses 2 "--estimate-error: with --estimates none nobody tells remaining times" "${small[@]}" --estimates none --estimate-error 2
 refuses 2 "--rate-limit" "${small[@]}" --rate-limit soon
 refuses 2 "--start-cost" "${small[@]}" --start-cost -5
 refuses 2 "unknown output" "${small[@]}" -o yaml

@@ -33,6 +33,37 @@ TEST(AllocationRequest, AnswersSizesPerJob) {
   EXPECT_EQ(*answer, R"({"a":4,"b":4})");
 }
 
+// Nothing known is not nothing left: under Price the job takes what is idle, and one that is told to end now
+// does not.
+TEST(AllocationRequest, AJobWithoutInfoIsGuessed) {
+  const auto ask = [](const std::string& fields) {
+    return ParseAllocationRequest(
+        R"({"NumGpu": 8, "AlgorithmName": "Price", "ReadyJobs": [{"job_name": "a", "config":
+      {"num_proc": 1, "min_num_proc": 1, "max_num_proc": 8}, )" +
+            fields + "}]}",
+        0);
+  };
+  const auto unknown = ask(R"("info": null)");
+  ASSERT_TRUE(unknown) << unknown.error().message;
+  const Job& job = unknown->snapshot.jobs[0];
+  EXPECT_TRUE(job.guessed);
+  EXPECT_DOUBLE_EQ(job.remaining_seconds, 3600);
+  EXPECT_EQ(*Allocate(*unknown), R"({"a":8})");
+
+  // Three hours on four GPUs: it has as long to go as it has run.
+  const auto ran =
+      ask(R"("time_metrics": {"running_time": 10800000000000, "gpu_time": 43200000000000}, "info": null)");
+  ASSERT_TRUE(ran) << ran.error().message;
+  EXPECT_TRUE(ran->snapshot.jobs[0].guessed);
+  EXPECT_NEAR(ran->snapshot.jobs[0].remaining_seconds, 10800 * GuessedSpeedup(4), 1e-6);
+
+  const auto told = ask(R"("info": {"estimate_remainning_time_seconds": 0})");
+  ASSERT_TRUE(told) << told.error().message;
+  EXPECT_FALSE(told->snapshot.jobs[0].guessed);
+  EXPECT_EQ(told->snapshot.jobs[0].remaining_seconds, 0);
+  EXPECT_EQ(*Allocate(*told), R"({"a":1})");
+}
+
 TEST(AllocationRequest, ErrorsNameTheField) {
   const auto message = [](const char* body) {
     const auto request = ParseAllocationRequest(body, 0);
