@@ -97,7 +97,10 @@ std::string DescribeLarger(const Reason& reason, const Job& job, int workers) {
   const auto rent = [&](int index) {
     return reason.price * job.gpus(job.curve->size(index)) * seconds(index);
   };
-  const std::string more = fmt::format("{} more", Count(job.gpus(reason.larger - workers), "GPU"));
+  const int gpus = job.gpus(reason.larger - workers);
+  const std::string more = reason.larger != job.held() ? fmt::format("{} more", Count(gpus, "GPU"))
+                           : gpus == 1                 ? std::string("the GPU that it gives up")
+                                                       : fmt::format("the {} GPUs that it gives up", gpus);
   const double saves = seconds(from) - seconds(to);
   if (saves < 1) return fmt::format("{} would not let it end sooner", more);
   const double costs = std::max(0.0, rent(to) - rent(from));
@@ -114,10 +117,14 @@ std::string DescribeLarger(const Reason& reason, const Job& job, int workers) {
                      SpokenDuration(costs));
 }
 
-std::string DescribePriced(const Reason& reason, const Snapshot& snapshot, const Job& job, int workers) {
-  const std::string ceiling = DescribeCeiling(reason, snapshot, job);
-  return fmt::format("{}; {}", Shared(reason),
-                     ceiling.empty() ? DescribeLarger(reason, job, workers) : ceiling);
+std::string DescribePriced(const Reason& reason, const Snapshot& snapshot, const Job& job, int workers,
+                           const std::string& size) {
+  const bool shrinks = workers < job.held();
+  Reason why = reason;
+  if (shrinks && job.curve->IndexOf(job.held()) >= 0) why.larger = job.held();
+  const std::string ceiling = DescribeCeiling(why, snapshot, job);
+  return fmt::format("{} {}: {}; {}", shrinks ? fmt::format("shrinks from {} to", job.held()) : "runs on",
+                     size, Shared(why), ceiling.empty() ? DescribeLarger(why, job, workers) : ceiling);
 }
 
 std::string DescribeSize(const Reason& reason, const Snapshot& snapshot, JobIndex index, int workers) {
@@ -130,20 +137,18 @@ std::string DescribeSize(const Reason& reason, const Snapshot& snapshot, JobInde
       return fmt::format("runs on {}, its minimum: no larger size fits into what is left or makes it faster",
                          size);
     case ReasonCode::kGrew:
-      if (reason.jobs > 0) {
-        return fmt::format("runs on {}: {}", size, DescribePriced(reason, snapshot, job, workers));
-      }
+      if (reason.jobs > 0) return DescribePriced(reason, snapshot, job, workers, size);
       return fmt::format("runs on {}: grew above its minimum of {} on GPUs that no waiting job could use",
                          size, job.min);
     case ReasonCode::kOptimum:
       return fmt::format("runs on {}: its share of the allocation with the largest sum of speed-ups", size);
     case ReasonCode::kPriced:
-      return fmt::format("runs on {}: {}", size, DescribePriced(reason, snapshot, job, workers));
+      return DescribePriced(reason, snapshot, job, workers, size);
     case ReasonCode::kPricedOut:
       return fmt::format(
-          "waits: it needs {}, and {} free when its turn came; {}. Jobs go first that need less GPU time "
-          "until "
-          "they end than its {}, that run already, or that have a higher priority",
+          "waits: it needs {}, and {} free when its turn came; {}. Jobs go first that have a higher "
+          "priority, "
+          "that are long overdue, that run already, or that need less GPU time until they end than its {}",
           Count(reason.needs, "GPU"), reason.free == 0 ? "none was" : Were(reason.free),
           Queue(reason, snapshot), SpokenDuration(reason.seconds));
     case ReasonCode::kShrankForQueue:
@@ -192,12 +197,13 @@ std::string Describe(const Reason& reason, const Snapshot& snapshot, JobIndex jo
   if (reason.repacked) {
     return text +
            fmt::format(
-               "; moved as all jobs were packed anew, which pays for them together: it takes {:.0f} s less "
-               "there and stalls {:.0f} s",
-               reason.move_saves, reason.move_costs);
+               "; moved as all jobs were packed anew, which pays for them together: it takes {} {} there and "
+               "stalls {}",
+               SpokenDuration(std::abs(reason.move_saves)), reason.move_saves < 0 ? "more" : "less",
+               SpokenDuration(reason.move_costs));
   }
-  return text + fmt::format("; moved onto fewer nodes: that saves {:.0f} s and stalls {:.0f} s",
-                            reason.move_saves, reason.move_costs);
+  return text + fmt::format("; moved onto fewer nodes: that saves {} and stalls {}",
+                            SpokenDuration(reason.move_saves), SpokenDuration(reason.move_costs));
 }
 
 std::string DescribeBelief(const Job& job) {

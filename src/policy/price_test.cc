@@ -359,10 +359,9 @@ TEST(Price, AWaitingJobLearnsWhyOthersGoFirst) {
   EXPECT_EQ(
       Describe(allocation.reasons[b], snapshot, b, 0),
       "waits: it needs 2 GPUs, and none was free when its turn came; 1 job before it in the order got GPUs, "
-      "the last of them a. "
-      "Jobs go first that need less GPU time until they end than its 1 h 23 min, that run already, or that "
-      "have "
-      "a higher priority");
+      "the last of them a. Jobs go first that have a higher priority, that are long overdue, that run "
+      "already, "
+      "or that need less GPU time until they end than its 1 h 23 min");
 }
 
 // A job of which nothing is known: one that asks for one of eight idle GPUs.
