@@ -58,8 +58,10 @@ Status JobRunner::Claim() {
   return Ok{};
 }
 
-void JobRunner::NoteEnd() const {
+void JobRunner::NoteEnd() {
   if (!ours_) return;
+  // A folder that somebody removed was made again by a shim, which does not know whose it is.
+  if (const Status claimed = Claim(); !claimed && foreign_) return;
   if (const Status noted = workers_.folder().NoteEnd(WallNow()); !noted)
     Log(LogLevel::kWarn, "end not noted", {{"job", job_.name}, {"error", noted.error().message}});
 }

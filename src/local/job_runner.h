@@ -48,7 +48,7 @@ class JobRunner {
   // Makes the job's folder its own; an error if it is another job's.
   Status Claim();
   // Writes into the folder that the job has ended for the service.
-  void NoteEnd() const;
+  void NoteEnd();
   void Execute(OrderInHand order);
   // Stops all workers and reports nothing more.
   void Forget();

@@ -756,6 +756,12 @@ TEST_F(LocalClusterTest, AJobWhoseFolderIsRemovedIsNotRunTwice) {
   ASSERT_TRUE(local::ReplaceFile(go, "", 0600, local::Durable::kNo));
   EXPECT_EQ(cluster.End("job"), "completed");
   EXPECT_EQ(Slurp(runs), "run\n");
+  cluster->ForgetJob("job");
+  const local::JobFolder folder(jobs() + "/1");
+  EXPECT_TRUE(WaitFor([&] { return folder.End().value().has_value(); }));
+  const auto owner = folder.Identity().value();
+  ASSERT_TRUE(owner) << "a lost store could not be rebuilt with it";
+  EXPECT_EQ(owner->name, "job");
 }
 
 TEST_F(LocalClusterTest, LeavesNoFilesOpenAndNoZombies) {
