@@ -28,11 +28,11 @@ Demand DemandOf(const Snapshot& snapshot, const Job& job, const Guards& guards) 
   if (job.workers.empty() || job.aside != Aside::kNo) return {};
   Demand demand;
   if (!job.preemptible) demand.floor = job.min;
-  if (snapshot.now < job.last_start + guards.min_runtime) {
+  if (guards.min_runtime > 0 && snapshot.now < job.last_start + guards.min_runtime) {
     demand.floor = job.held();
     demand.until = job.last_start + guards.min_runtime;
   }
-  if (snapshot.now < job.last_change + guards.cooldown) {
+  if (guards.cooldown > 0 && snapshot.now < job.last_change + guards.cooldown) {
     demand.floor = job.held();
     demand.exact = true;
     demand.until = std::max(demand.until == kNever ? 0 : demand.until, job.last_change + guards.cooldown);

@@ -51,6 +51,15 @@ TEST(Guards, MinRuntimeKeepsAYoungJobRunning) {
   EXPECT_EQ(Workers(snapshot, allocation, "b"), 1);
 }
 
+TEST(Guards, OffTheyKeepNobodyThoughTheClockStepsBack) {
+  const auto policy = PolicyNamed("FIFO");
+  Snapshot snapshot = Contended();
+  snapshot.jobs[0].last_start = snapshot.jobs[0].last_change = snapshot.now + 5;
+  const Allocation allocation = GuardedPolicy(*policy, {}).Allocate(snapshot);
+  EXPECT_EQ(Workers(snapshot, allocation, "a"), 0);
+  EXPECT_EQ(Workers(snapshot, allocation, "b"), 1);
+}
+
 TEST(Guards, MinRuntimeForbidsShrinkingButNotGrowing) {
   const auto policy = PolicyNamed("ElasticFIFO");
   const GuardedPolicy guarded(*policy, {.min_runtime = 60});
