@@ -107,6 +107,7 @@ same rounds.txt 0 get rounds
 same describe-job.txt 0 describe job $mnist $odd
 same describe-node.txt 0 describe node b
 same explain.txt 0 explain $bert
+same explain-running.txt 0 explain $resnet
 same explain.json 0 explain $bert -o json
 same logs.txt 0 logs $mnist
 same logs-tail.txt 0 logs --tail 2 --worker 3 $mnist

@@ -63,6 +63,13 @@ EXPLAIN = {
     "now": 1700000000.0, "expected_start": 1700000100.0, "expected_start_guessed": True,
     "last_change": {"time": 1700000010.0, "round": 3, "from": 4, "to": 0, "reason": "gave way", "trigger": "job arrived"},
     "next_round": 1700000030.0}
+# Of a job that runs.
+EXPLAIN_RUNNING = EXPLAIN | {
+    "status": "Running", "workers": 4, "planned": 4, "position": 1, "code": "priced",
+    "text": "runs on 4 workers (4 GPUs): it is alone on 8 GPUs, 4 idle; it takes no more GPUs for another 2 h, because "
+            "nothing is known about how it scales across nodes; report progress to change that",
+    "needs_gpus": 0, "ahead": [], "expected_start": None, "last_change": None, "ceiling": "reach",
+    "numbers": {"jobs": 1, "gpus": 8, "idle": 4, "until": 1700007200.0}}
 ALGORITHMS = {"algorithms": [
     {"name": "FIFO", "summary": "by submit time", "options": []},
     {"name": "Tiresias", "summary": "least attained service first",
@@ -187,7 +194,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
             case ("GET", "jobs", name):
                 return self.reply(200, JOBS[name] | DETAILS)
             case ("GET", "jobs", name, "explain"):
-                return self.reply(200, EXPLAIN | {"job": name})
+                explained = EXPLAIN_RUNNING if name.startswith("resnet") else EXPLAIN
+                return self.reply(200, explained | {"job": name})
             case ("GET", "jobs", name, "logs"):
                 return self.logs(query)
             case ("PATCH", "jobs", name):

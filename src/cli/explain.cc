@@ -48,6 +48,8 @@ std::string ExplainText(const Value& answer) {
     out += fmt::format("{:<16} {}\n", name.empty() ? "" : fmt::format("{}:", name), value);
   };
   if (!answer["text"].Text().empty()) field("Why", Printable(answer["text"].Text()));
+  if (answer["numbers"]["until"].number())
+    field("May grow", Ahead(answer["numbers"]["until"].Number(), answer));
   if (!answer["belief"].Text().empty()) field("Assumed", Printable(answer["belief"].Text()));
   if (!answer["code"].Text().empty()) field("Reason code", Printable(answer["code"].Text()));
   if (answer["needs_gpus"].Whole() > 0) {
