@@ -26,18 +26,6 @@ bool BreaksRules(const JobObject& job) {
   return job.applied && !job.applied->dangers.empty();
 }
 
-// Its pods are not touched: nobody stopped them.
-JobWord ReleasedWord() {
-  return {"Released", fmt::format("the label {} is gone: Voda leaves the job alone from now on", kQueueLabel),
-          false};
-}
-
-JobWord EndOf(const JobObject& job) {
-  return job.end == JobObject::End::kSucceeded
-             ? JobWord{"Completed", "the job has completed", false}
-             : JobWord{"Failed", "the job has failed: " + job.message, true};
-}
-
 class Driven final : public KubeflowCluster, public DriverHost {
  public:
   Driven(kube::Io& io, kube::Counters& counters, ClusterConfig config, ClusterSink& sink, JobsOwner& owner)
@@ -489,6 +477,17 @@ class Driven final : public KubeflowCluster, public DriverHost {
 
 bool IsOurs(const JobObject& job) {
   return job.labels.contains(kQueueLabel) && !job.labels.contains(kOtherQueueLabel);
+}
+
+JobWord EndOf(const JobObject& job) {
+  return job.end == JobObject::End::kSucceeded
+             ? JobWord{"Completed", "the job has completed", false}
+             : JobWord{"Failed", "the job has failed: " + job.message, true};
+}
+
+JobWord ReleasedWord() {
+  return {"Released", fmt::format("the label {} is gone: Voda leaves the job alone from now on", kQueueLabel),
+          false};
 }
 
 bool TakenIn(const JobObject& job) {

@@ -54,6 +54,10 @@ class JobsOwner {
 // Whether the labels give the job to Voda and to no other queue.
 bool IsOurs(const JobObject& job);
 
+// What stands on a job that has ended, and on one that lost our label: nobody stops its pods.
+JobWord EndOf(const JobObject& job);
+JobWord ReleasedWord();
+
 // Whether an earlier run took the job in: its workers are Voda's before it is managed.
 bool TakenIn(const JobObject& job);
 

@@ -19,7 +19,7 @@ constexpr std::size_t kMessageBytes = 1024;  // as for an Event
 // Whether the job is to run, as far as Voda decides that.
 bool IsScheduled(const JobObject& job, const JobWord& word) {
   return !job.suspended && job.end == JobObject::End::kNone && word.reason != "Refused" &&
-         word.reason != "Released";
+         word.reason != "Released" && word.reason != "LeftAlone";
 }
 
 }  // namespace
@@ -175,7 +175,8 @@ void Conditions::Answered(const std::string& job, const JobWord& word, const kub
 // Tries again later: somebody else wrote, or the server is busy.
 void Conditions::Again(const std::string& job) {
   const int tries = ++said_[job].tries;
-  tries < kTries ? Due(job, kPause * tries) : Forget(job);
+  if (tries < kTries) return Due(job, kPause * tries);
+  Turns(job) ? Due(job, kSeldom) : Forget(job);
 }
 
 }  // namespace voda::kubeflow

@@ -5,7 +5,8 @@
 // condition changes between True and False comes before those that only get another message. What happens
 // within kPause is one write, and only one write is in flight. The operators write the same status, must try
 // again when another writer came first, and wait ever longer before they do. So an object that its operator
-// has not seen, or that has changed within kQuiet, is left for later.
+// has not seen, or that has changed within kQuiet, is left for later. What cannot be written is dropped after
+// some tries, unless the condition is wrong without it: people may still wait, so it is tried every kSeldom.
 #pragma once
 
 #include <functional>
@@ -42,6 +43,7 @@ class Conditions {
   static constexpr kube::Duration kPause{1'000};
   static constexpr kube::Duration kQuiet{2'000};
   static constexpr int kTries = 8;
+  static constexpr kube::Duration kSeldom{30'000};
 
  private:
   struct Said {

@@ -160,16 +160,34 @@ TEST_F(Writing, WhatPeopleWaitForComesFirst) {
   FAIL() << "it waits behind those that nobody waits for";
 }
 
-TEST_F(Writing, AConflictIsTriedAgainAndNotForEver) {
-  conditions.Put("a", kStarted);
+// How often something is written within so many seconds while every write is refused.
+int Tries(kube::testing::FakeIo& io, int seconds) {
   int tries = 0;
-  for (int second = 0; second < 100; ++second) {
-    io.Pass(kPause);
+  for (int second = 0; second < seconds; ++second) {
+    io.Pass(kube::Duration(1'000));
     if (io.open.empty()) continue;
     ++tries;
     io.Answer(409, R"({"kind":"Status","reason":"Conflict"})");
   }
-  EXPECT_EQ(tries, Conditions::kTries);
+  return tries;
+}
+
+TEST_F(Writing, AConflictIsTriedAgainAndNotForEver) {
+  jobs["a"] = MakeJob(false, {{{"type", kScheduledCondition}, {"status", "True"}}});
+  conditions.Put("a", {"Resized", "2 workers", false});
+  EXPECT_EQ(Tries(io, 100), Conditions::kTries);
+  EXPECT_EQ(io.timers(), 0U);
+}
+
+TEST_F(Writing, WhatTurnsTheConditionIsTriedUntilItStands) {
+  conditions.Put("a", kStarted);
+  EXPECT_EQ(Tries(io, 40), Conditions::kTries);
+  const int more = Tries(io, 300);
+  EXPECT_GE(more, 9) << "every 30 s";
+  EXPECT_LE(more, 11);
+  io.Pass(Conditions::kSeldom * 2);
+  ASSERT_EQ(io.open.size(), 1U);
+  io.Answer(200, "{}");
   EXPECT_EQ(io.timers(), 0U);
 }
 

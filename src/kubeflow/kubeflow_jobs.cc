@@ -120,6 +120,22 @@ class Jobs final : public KubeflowJobs, private JobsOwner {
     if (job.end == JobObject::End::kNone) events_.Record(About(job, word));  // its operator tells of the end
   }
 
+  // A job that nobody manages says that it is scheduled although it has ended or is none of ours any more.
+  // That may have happened while nobody led, or the last leader had no time to write it.
+  void LookAtCondition(const JobObject& job) {
+    if (job.condition.status != "True" || job.deleting) return;
+    const std::string id = JobId(job);
+    const JobObject* named = cluster_->Find(id);
+    if (named == nullptr || named->head.uid != job.head.uid) return;  // the other kind has the name
+    if (job.end != JobObject::End::kNone) {
+      conditions_->Put(id, EndOf(job));
+    } else if (!job.applied) {
+      conditions_->Put(id, ReleasedWord());
+    } else if (!IsOurs(job)) {
+      conditions_->Put(id, {std::string(kLeftAlone), Classify(job)->refusal, false});
+    }
+  }
+
   static kube::KubeEvent About(const JobObject& job, const JobWord& word) {
     kube::KubeEvent event;
     event.regarding = {job.resource.ApiVersion(), std::string(Name(job.kind)), job.head.name_space,
@@ -134,6 +150,7 @@ class Jobs final : public KubeflowJobs, private JobsOwner {
   // A job that nobody manages. The service is told once, and again when what speaks against the job has
   // changed.
   void Seen(const JobObject& job) override {
+    LookAtCondition(job);
     std::optional<FoundJob> found = sightings_.Look(job);
     if (!found || ledger_->RemoveUnaccepted(job)) return;
     const std::string id = JobId(job);

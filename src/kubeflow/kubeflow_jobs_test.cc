@@ -249,6 +249,52 @@ TEST_F(KubeflowJobsTest, AJobThatHasEndedIsNotScheduledAnyMore) {
   EXPECT_NE(written.find(R"("status":"False","reason":"Completed")"), std::string::npos) << written;
 }
 
+// It ended while nobody led, and the replica that leads now has never heard of it.
+TEST_F(KubeflowJobsTest, AJobThatHadEndedBeforeIsNotScheduledAnyMore) {
+  Json object = Resnet();
+  object["spec"]["runPolicy"]["suspend"] = false;
+  object["metadata"]["annotations"] = {{"vodascheduler/state", R"({"job":"team/resnet"})"}};
+  object["status"] = Json::parse(R"({"completionTime": "2023-11-14T22:10:00Z", "conditions": [
+    {"type": "vodascheduler/Scheduled", "status": "True", "reason": "Started", "message": "on n"},
+    {"type": "Succeeded", "status": "True"}]})");
+  Begin({object});
+  io_.Pass(kube::Duration(5'000));
+  const std::string written = Written(std::string(kJobPath) + "/status");
+  EXPECT_NE(written.find(R"("status":"False","reason":"Completed")"), std::string::npos) << written;
+}
+
+// It runs, and our condition says so.
+Json Running() {
+  Json object = Resnet();
+  object["metadata"]["resourceVersion"] = "21";
+  object["spec"]["runPolicy"]["suspend"] = false;
+  object["status"] = Json::parse(R"({"conditions": [
+    {"type": "vodascheduler/Scheduled", "status": "True", "reason": "Started", "message": "on n"},
+    {"type": "Running", "status": "True"}]})");
+  return object;
+}
+
+TEST_F(KubeflowJobsTest, AJobThatGoesToAnotherQueueIsNotScheduledByUsAnyMore) {
+  ASSERT_NO_FATAL_FAILURE(BeginWithAccepted(Resnet()));
+  Json object = Running();
+  Watch("/pytorchjobs", "MODIFIED", object);
+  object["metadata"]["resourceVersion"] = "22";
+  object["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] = "theirs";
+  Watch("/pytorchjobs", "MODIFIED", object);
+  io_.Pass(kube::Duration(5'000));
+  const std::string written = Written(std::string(kJobPath) + "/status");
+  EXPECT_NE(written.find(R"("status":"False","reason":"LeftAlone")"), std::string::npos) << written;
+}
+
+TEST_F(KubeflowJobsTest, AJobThatWentWhileNobodyLedIsNotScheduledByUsAnyMore) {
+  Json object = Running();
+  object["metadata"].erase("labels");
+  Begin({object});
+  io_.Pass(kube::Duration(5'000));
+  const std::string written = Written(std::string(kJobPath) + "/status");
+  EXPECT_NE(written.find(R"("status":"False","reason":"Released")"), std::string::npos) << written;
+}
+
 // From the body of a request to the object in the API server. Whoever asks something of the job on its way
 // asks the spec; only what becomes the object is read from the document that the ledger was given.
 TEST_F(KubeflowJobsTest, ASubmittedJobIsParsedForItsSpecAndForItsObject) {
