@@ -235,8 +235,8 @@ class Driven final : public KubeflowCluster, public DriverHost {
     if (!job.empty()) pods_of_[job].insert({pod.head.name_space, pod.head.name});
     if (waiting_ > 0) return;
     const bool managed = drivers_.contains(job) && !ended_.contains(job);
-    // The plan does not contain what a launcher holds.
-    if (pod.launcher || (!managed && !taken_in_.contains(job))) {
+    // The plan contains what workers hold, and neither launchers nor what others labelled like a worker.
+    if (!IsWorkerOf(job, pod) || (!managed && !taken_in_.contains(job))) {
       book_.PutForeign(pod);
       LookAtNodes();
     }
@@ -282,8 +282,12 @@ class Driven final : public KubeflowCluster, public DriverHost {
 
   void DropForeign(const std::string& job) {
     for (const PodObject* pod : PodsOf(job)) {
-      if (!pod->launcher) book_.RemoveForeign(pod->head.uid);
+      if (IsWorkerOf(job, *pod)) book_.RemoveForeign(pod->head.uid);
     }
+  }
+  bool IsWorkerOf(const std::string& job, const PodObject& pod) const {
+    const JobObject* object = job.empty() ? nullptr : FindJob(job);
+    return object != nullptr && IsWorker(*object, pod);
   }
 
   // Makes a job's pods foreign; they hold their GPUs until they are gone.
@@ -306,8 +310,8 @@ class Driven final : public KubeflowCluster, public DriverHost {
       }
       for (const auto& watched : pods_) {
         for (const auto& [key, pod] : watched.copy->objects()) {
-          const bool ours = !pod.job.empty() && taken_in_.contains(IdOf(pod.head.name_space, pod.job));
-          if (!ours || pod.launcher) book_.PutForeign(pod);
+          const std::string job = pod.job.empty() ? std::string() : IdOf(pod.head.name_space, pod.job);
+          if (!taken_in_.contains(job) || !IsWorkerOf(job, pod)) book_.PutForeign(pod);
         }
       }
       for (const JobObject* job : JobsByAge()) owner_.Seen(*job);

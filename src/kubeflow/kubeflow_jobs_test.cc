@@ -12,7 +12,9 @@
 #include "document/documents.h"
 #include "kube/fake_io.h"
 #include "kubeflow/adoption.h"
+#include "kubeflow/step.h"
 #include "kubeflow/submissions.h"
+#include "kubeflow/test_objects.h"
 
 namespace voda::kubeflow {
 namespace {
@@ -293,6 +295,42 @@ TEST_F(KubeflowJobsTest, AJobThatWentWhileNobodyLedIsNotScheduledByUsAnyMore) {
   io_.Pass(kube::Duration(5'000));
   const std::string written = Written(std::string(kJobPath) + "/status");
   EXPECT_NE(written.find(R"("status":"False","reason":"Released")"), std::string::npos) << written;
+}
+
+// Pods are named by their operators, so what is named otherwise was labelled by somebody else.
+TEST_F(KubeflowJobsTest, TheGpusOfAPodThatOnlyLooksLikeAWorkerAreNotOffered) {
+  ASSERT_NO_FATAL_FAILURE(BeginWithAccepted(Resnet()));
+  int left = 8;
+  for (const char* name : {"resnet-worker-7", "resnet-worker-00", "resnet-master-0", "other"}) {
+    Json pod = Worker();
+    pod["metadata"]["name"] = name;
+    pod["metadata"]["uid"] = name;
+    pod["metadata"]["labels"]["training.kubeflow.org/replica-type"] =
+        std::string_view(name).find("master") == std::string_view::npos ? "worker" : "master";
+    pod["spec"] = Json::parse(R"({"nodeName": "n", "containers": [
+      {"name": "c", "resources": {"requests": {"nvidia.com/gpu": 2}}}]})");
+    Watch("/pods", "ADDED", pod);
+    ASSERT_FALSE(sink_.posted.empty()) << name;
+    EXPECT_EQ(std::get<NodeChanged>(sink_.posted.back()).gpus, left -= 2) << name;
+  }
+}
+
+TEST_F(KubeflowJobsTest, APodWithoutTheResourcesOfTheTemplateIsNoWorker) {
+  for (const bool asks : {false, true}) {
+    Json object = Resnet();
+    object["spec"]["pytorchReplicaSpecs"]["Worker"]["template"]["spec"]["containers"][0]["resources"] = {
+        {"limits", {{"nvidia.com/gpu", 1}}}};
+    const JobObject job = testing::Job(object.dump(), JobKind::kPyTorchJob);
+    Json pod = Worker();
+    pod["spec"] = Json::parse(R"({"nodeName": "n", "containers": [{"name": "pytorch"}]})");
+    if (asks) pod["spec"]["containers"][0]["resources"]["requests"]["nvidia.com/gpu"] = "1";
+    const PodObject read =
+        testing::Decoded(pod.dump(), [](const kube::ObjectHead& head, const kube::JsonView& view) {
+          return DecodePod(Steering::kGates, head, view);
+        });
+    EXPECT_EQ(Seats(MakeView(job, {&read}, false)),
+              asks ? std::vector<std::string>{"n"} : std::vector<std::string>{});
+  }
 }
 
 // From the body of a request to the object in the API server. Whoever asks something of the job on its way

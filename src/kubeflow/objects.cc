@@ -189,7 +189,9 @@ PodObject DecodePod(Steering steering, const kube::ObjectHead& head, const JsonV
     const std::string index = label("training.kubeflow.org/replica-index");
     if (!pod.launcher) std::from_chars(index.data(), index.data() + index.size(), pod.index);
     // Anybody can write labels on a pod.
-    if (pod.index < 0 || pod.index >= kMaxWorkers) pod.index = -1;
+    const bool named =
+        head.name == fmt::format("{}-{}-{}", pod.job, pod.master ? "master" : "worker", pod.index);
+    if (pod.index < 0 || pod.index >= kMaxWorkers || !named || (pod.master && pod.index > 0)) pod.index = -1;
   }
   pod.node = Text(root, "/spec/nodeName");
   pod.pinned = Pinned(root);

@@ -92,25 +92,30 @@ TEST(JobObject, VersionsThatAskForTheSameShareWhatWasReadOfIt) {
 }
 
 TEST(PodObject, RolesOfBothOperators) {
-  const auto labels = [](const std::string& text) {
-    return Pod(R"({"metadata": {"labels": {"training.kubeflow.org/job-name": "j", )" + text + "}}}");
+  const auto labels = [](const std::string& name, const std::string& text) {
+    return Pod(R"({"metadata": {"name": ")" + name +
+               R"(", "labels": {"training.kubeflow.org/job-name": "j", )" + text + "}}}");
   };
-  const PodObject launcher = labels(R"("training.kubeflow.org/job-role": "launcher")");
+  const PodObject launcher = labels("j-launcher", R"("training.kubeflow.org/job-role": "launcher")");
   EXPECT_TRUE(launcher.launcher);
   EXPECT_EQ(launcher.index, -1);
   const PodObject worker =
-      labels(R"("training.kubeflow.org/job-role": "worker", "training.kubeflow.org/replica-index": "4")");
+      labels("j-worker-4",
+             R"("training.kubeflow.org/job-role": "worker", "training.kubeflow.org/replica-index": "4")");
   EXPECT_EQ(worker.index, 4);
   EXPECT_EQ(worker.job, "j");
   // Worker 0 of a job without a Master has the role, too.
   const PodObject first =
-      labels(R"("training.kubeflow.org/job-role": "master", "training.kubeflow.org/replica-type": "worker",
+      labels("j-worker-0",
+             R"("training.kubeflow.org/job-role": "master", "training.kubeflow.org/replica-type": "worker",
     "training.kubeflow.org/replica-index": "0")");
   EXPECT_FALSE(first.master);
   EXPECT_EQ(first.index, 0);
-  EXPECT_TRUE(
-      labels(R"("training.kubeflow.org/replica-type": "master", "training.kubeflow.org/replica-index": "0")")
-          .master);
+  const PodObject master =
+      labels("j-master-0",
+             R"("training.kubeflow.org/replica-type": "master", "training.kubeflow.org/replica-index": "0")");
+  EXPECT_TRUE(master.master);
+  EXPECT_EQ(master.index, 0);
   EXPECT_EQ(Pod("{}").job, "");
 }
 
@@ -153,12 +158,14 @@ TEST(PodObject, HoldsWhatItsInitContainersHold) {
 
 TEST(PodObject, AnIndexIsNotBelievedForEver) {
   const auto index = [](const std::string& text) {
-    return Pod(R"({"metadata": {"labels": {"training.kubeflow.org/job-name": "j",
+    return Pod(R"({"metadata": {"name": "j-worker-)" + text +
+               R"(", "labels": {"training.kubeflow.org/job-name": "j",
       "training.kubeflow.org/replica-index": ")" +
                text + "\"}}}")
         .index;
   };
   EXPECT_EQ(index("3"), 3);
+  EXPECT_EQ(index("03"), -1);
   for (const char* text : {"2000000000", "65536", "-1", "99999999999999999999", "x", ""})
     EXPECT_EQ(index(text), -1) << text;
 }

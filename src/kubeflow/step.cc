@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "spec/quantity.h"
+
 namespace voda::kubeflow {
 
 namespace {
@@ -27,6 +29,11 @@ bool Holds(const PodObject& pod) {
 // train again, so the worker keeps its seat until the job ends.
 bool Finished(const JobObject& job, const PodObject& pod) {
   return job.kind == JobKind::kPyTorchJob && pod.phase == PodObject::Phase::kSucceeded;
+}
+
+std::int64_t Amount(const ResourceAmount& asked) {
+  const auto amount = spec::ParseQuantity(asked.amount);
+  return amount ? *amount : 0;
 }
 
 class Stepper {
@@ -165,12 +172,24 @@ class Stepper {
 
 }  // namespace
 
+bool IsWorker(const JobObject& job, const PodObject& pod) {
+  if (pod.launcher || pod.index < 0 || (pod.master && !job.master)) return false;
+  if (!job.applied || !job.applied->spec || (pod.master && job.replicas > 1)) return true;
+  const auto& asked = job.applied->spec->worker_resources;
+  return std::all_of(asked.begin(), asked.end(), [&](const ResourceAmount& one) {
+    const bool extended = one.resource.find('/') != std::string::npos;
+    if (!extended || Amount(one) < 1) return true;
+    const auto got = pod.requests.find(one.resource);
+    return got != pod.requests.end() && got->second > 0;
+  });
+}
+
 JobView MakeView(const JobObject& job, const std::vector<const PodObject*>& pods, bool whole) {
   JobView view{.job = &job, .workers = {}, .launcher = nullptr, .whole = whole};
   for (const PodObject* pod : pods) {
     if (pod->launcher) {
       if (view.launcher == nullptr || !(pod->over() || pod->deleting)) view.launcher = pod;
-    } else if (pod->index >= 0) {
+    } else if (IsWorker(job, *pod)) {
       view.workers.push_back({pod->index + (job.master && !pod->master ? 1 : 0), pod});
     }
   }

@@ -61,6 +61,10 @@ struct StepResult {
   std::string why;  // why the order waits
 };
 
+// Whether the pod is a worker of the job. Anybody can write a job's labels on a pod of the same namespace:
+// the operators name their pods by the job and the number, and those ask for what the template says.
+bool IsWorker(const JobObject& job, const PodObject& pod);
+
 JobView MakeView(const JobObject& job, const std::vector<const PodObject*>& pods, bool whole);
 
 StepResult NextStep(const JobView& view, const Order& order);
