@@ -132,8 +132,11 @@ class Reflector::Impl {
   }
 
   void LogError(std::string_view what, const ApiError& error) const {
+    const bool missing = error.reason == Reason::kNotFound && !options_.if_missing.empty();
     Log(LogLevel::kWarn, "kubernetes interrupted",
-        {{"what", what}, {"resource", options_.resource.plural}, {"error", error.Text()}});
+        {{"what", what},
+         {"resource", options_.resource.plural},
+         {"error", missing ? fmt::format("{}; {}", error.Text(), options_.if_missing) : error.Text()}});
   }
 
   void Heard() { heard_ = io_.Now().time_since_epoch().count(); }

@@ -25,6 +25,7 @@ struct ReflectorOptions {
   std::string name_space;  // empty means all namespaces
   std::string label_selector;
   std::string field_selector;
+  std::string if_missing;  // what to do where the server does not know the resource, for people
   ReflectorRules rules;
   std::uint64_t seed = 1;
   Duration list_timeout{120'000};

@@ -195,6 +195,13 @@ class Driven final : public KubeflowCluster, public DriverHost {
     options.resource = resource;
     options.name_space = name_space;
     options.seed = config_.seed++;
+    if (resource.plural == "mpijobs") {
+      options.if_missing = fmt::format(
+          "the cluster has no MPIJobs of {}: install mpi-operator (v2beta1) or the training operator (v1), "
+          "or "
+          "start Voda with the other --mpi-version",
+          resource.ApiVersion());
+    }
     // One replica with a few watches need not fear to return in step with a thousand others, and a
     // scheduler must not be blind for half a minute.
     options.rules.backoff.longest = kube::Duration(5'000);

@@ -56,6 +56,9 @@ class Jobs final : public KubeflowJobs, private JobsOwner {
 
   // ---- What runs.
   Result<int> GpusPerWorker(const JobSpec& spec, const std::string& gpu_type) const override {
+    // The ledger refuses it, too; a dry run does not come that far.
+    for (const std::string& why : {OfAnotherQueue(spec), OfAnotherVersion(spec, config_.cluster.mpi_version)})
+      if (!why.empty()) return Error{fmt::format("{}: {}", spec.name, why)};
     return AmountPerWorker(spec, gpu_type, config_.cluster.nodes.ResourceOf(gpu_type));
   }
   std::vector<std::string> AddJob(const AcceptedJob& job, bool known) override {

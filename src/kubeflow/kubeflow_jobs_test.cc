@@ -333,6 +333,31 @@ TEST_F(KubeflowJobsTest, APodWithoutTheResourcesOfTheTemplateIsNoWorker) {
   }
 }
 
+TEST_F(KubeflowJobsTest, WhereMpiJobsOfTheVersionAreNotInstalledTheLogNamesTheFlag) {
+  const auto list = std::find_if(io_.open.begin(), io_.open.end(), [](const auto& one) {
+    return one.request.path.find("/mpijobs") != std::string::npos;
+  });
+  ASSERT_NE(list, io_.open.end());
+  std::iter_swap(io_.open.begin(), list);
+  ::testing::internal::CaptureStderr();
+  io_.Answer(404, "404 page not found");
+  const std::string logged = ::testing::internal::GetCapturedStderr();
+  EXPECT_NE(logged.find("--mpi-version"), std::string::npos) << logged;
+}
+
+// Whoever only asks what would become of a job is told as well.
+TEST_F(KubeflowJobsTest, AnMpiJobOfAnotherVersionIsRefusedBeforeItIsSubmitted) {
+  JobSpec spec;
+  spec.name = "horovod";
+  spec.kind = JobKind::kMpiJob;
+  spec.api_version = "kubeflow.org/v1";
+  const auto gpus = jobs_->GpusPerWorker(spec, "a100");
+  ASSERT_FALSE(gpus);
+  EXPECT_NE(gpus.error().message.find("--mpi-version v1"), std::string::npos) << gpus.error().message;
+  spec.api_version = "kubeflow.org/v2beta1";
+  EXPECT_TRUE(jobs_->GpusPerWorker(spec, "a100"));
+}
+
 // From the body of a request to the object in the API server. Whoever asks something of the job on its way
 // asks the spec; only what becomes the object is read from the document that the ledger was given.
 TEST_F(KubeflowJobsTest, ASubmittedJobIsParsedForItsSpecAndForItsObject) {
