@@ -2,6 +2,7 @@
 // it is taken back.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -111,6 +112,55 @@ TEST(ClaimsOfOrders, WhatWasLostIsNotClaimedAgain) {
   core.Event(WorkersObserved{"a", {"n0", "n0"}});
   EXPECT_EQ(core.state.world.job(0).held(), 2);
   core.Event(WorkersObserved{"a", std::vector<std::string>(8, "n0")});
+  EXPECT_EQ(core.state.world.job(0).held(), 2);
+}
+
+TEST(ClaimsOfOrders, AFailedGrowthThatIsNotPlannedAnyMoreIsNoClaim) {
+  for (const bool planned_back_in_flight : {false, true}) {
+    CoreHarness core("ElasticFIFO");
+    core.Nodes(1, 8).Arrive(JobBuilder("a").Sizes(1, 1, 8).Submit(1)).Arrive(JobBuilder("b").Sizes(7, 7, 7));
+    core.Settle();
+    ASSERT_EQ(core.job("a").held(), 1);
+    core.Event(JobCompleted{"b"});
+    const auto grow = core.Advance();
+    ASSERT_EQ(grow.size(), 1U);
+    ASSERT_EQ(grow[0].workers.size(), 8U);
+    const auto others_come = [&] { core.Arrive(JobBuilder("c").Sizes(7, 7, 7)).Round(); };
+    if (planned_back_in_flight) others_come();
+    core.Event(ActionFailed{grow[0].id, "no answer"});
+    if (!planned_back_in_flight) others_come();
+    ASSERT_EQ(core.active("a").desired.size(), 1U);
+    core.Event(WorkersObserved{"a", std::vector<std::string>(8, "n0")});
+    EXPECT_EQ(core.state.world.job(FindJob(core.state, "a")).held(), 1) << "others scaled it";
+  }
+}
+
+TEST(ClaimsOfOrders, AnotherOrderTakesThePlaceOfOneThatFailed) {
+  CoreHarness core("ElasticFIFO");
+  core.Nodes(1, 8).Arrive(JobBuilder("a").Sizes(1, 8, 8));
+  const auto start = core.Round();
+  ASSERT_EQ(start[0].workers.size(), 8U);
+  core.Event(ActionFailed{start[0].id, "no answer"});
+  core.Arrive(JobBuilder("b").Sizes(6, 6, 6).Submit(-1));
+  core.now = 10;
+  std::vector<Action> sent = core.Round();
+  const auto second =
+      std::find_if(sent.begin(), sent.end(), [](const Action& action) { return action.job == "a"; });
+  ASSERT_NE(second, sent.end());
+  ASSERT_EQ(second->workers.size(), 2U);
+  core.Event(ActionFailed{second->id, "no answer"});
+  core.Event(WorkersObserved{"a", std::vector<std::string>(8, "n0")});
+  EXPECT_EQ(core.state.world.job(0).held(), 2);
+}
+
+TEST(ClaimsOfOrders, AtArrivalOnlyWorkersWithAGpuCount) {
+  CoreHarness core("ElasticFIFO");
+  core.Nodes(2, 8);
+  std::vector<std::string> on(8);
+  on.front() = "n0";
+  on.back() = "n1";
+  core.Arrive(JobBuilder("a").Sizes(1, 1, 8), on);
+  EXPECT_EQ(core.On("a").size(), 8U);
   EXPECT_EQ(core.state.world.job(0).held(), 2);
 }
 

@@ -144,7 +144,13 @@ class Reducer {
     std::vector<NodeIndex> workers;
     for (const std::string& node : event.nodes) workers.push_back(NodeNamed(node));
     ActiveJob& active = Active(index);
-    if (!active.in_flight && active.failures == 0) active.claimed = std::min(active.claimed, workers.size());
+    if (!active.in_flight) {
+      // An order that failed may come about after all, and counts while it is planned. Nothing else adds to
+      // what was there.
+      const std::size_t planned = active.failures > 0 ? active.desired.size() : 0;
+      active.claimed =
+          std::min(active.claimed, std::max(planned, std::min(workers.size(), active.observed.size())));
+    }
     // What others gave it is taken back at once: nothing has to be decided.
     if (workers.size() > active.claimed) state_.undispatched = true;
     SetWorkers(index, std::move(workers));
@@ -242,7 +248,7 @@ class Reducer {
 
   // How many workers of a job that comes with some are its own by right. An earlier run decided on them, but
   // it is the cluster that tells, and others write there: those without a node and those that do not fit
-  // beside the jobs that came before are nobody's decision.
+  // beside the jobs that came before are nobody's decision, wherever they stand among the others.
   std::size_t ClaimAtArrival(const Job& job) {
     if (job.workers.empty()) return 0;
     PerNode<int> left;
@@ -253,11 +259,8 @@ class Reducer {
     for (const Job& other : state_.world.jobs) {
       for (const NodeIndex at : other.workers) take(other, at);
     }
-    std::size_t claimed = 0;
-    for (std::size_t worker = 0; worker < job.workers.size(); ++worker) {
-      if (take(job, job.workers[worker])) claimed = worker + 1;
-    }
-    return claimed;
+    return static_cast<std::size_t>(
+        std::count_if(job.workers.begin(), job.workers.end(), [&](NodeIndex at) { return take(job, at); }));
   }
 
   // Only on a Tick: whoever compares positions before and after another event may do so.

@@ -197,7 +197,8 @@ std::vector<Action> Dispatch(State& state, double now) {
     ActiveJob& active = state.active[index];
     state.action_owner.emplace(action.id, active.id);
     state.world.jobs[index].workers = action.workers;
-    active.claimed = std::max(active.claimed, action.workers.size());  // it may come about after it failed
+    // It may come about after it failed; what an earlier order wanted is of the past.
+    active.claimed = std::max(std::min(active.claimed, active.observed.size()), action.workers.size());
     active.in_flight = InFlight{action, now + state.config.action_timeout};
   }
   return actions;

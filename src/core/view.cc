@@ -16,8 +16,8 @@ View::View(const State& state, double now)
   for (const JobIndex i : state.active.indices()) {
     const ActiveJob& active = state.active[i];
     AccrueSeen(world_.jobs[i], active, now);
-    jobs_.push_back(
-        {active.id, active.category, active.status, active.observed, active.desired, active.failure});
+    jobs_.push_back({active.id, active.category, active.status, active.observed,
+                     std::min(active.claimed, active.observed.size()), active.desired, active.failure});
   }
   if (state.dirty) next_round_ = std::max(now, NextAllowed(state, now));
   if (state.under_way) next_round_ = now;

@@ -3,6 +3,7 @@
 // policies are computed on it on any other. It copies the active jobs and nothing else of the state.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -20,6 +21,7 @@ struct ViewedJob {
   std::string category;
   JobStatus status = JobStatus::kWaiting;
   std::vector<NodeIndex> observed;
+  std::size_t claimed = 0;  // how many of those observed are there by a decision (ActiveJob)
   std::vector<NodeIndex> desired;
   std::string failure;  // why the last action failed; empty: it did not
 };

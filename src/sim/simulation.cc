@@ -430,9 +430,7 @@ PerJob<std::optional<double>> ForecastStarts(const View& view, const Policy& pol
   PerJob<Resident> residents;
   int waiting = 0;
   const PerJob<Job>& jobs = view.world().jobs;
-  const auto waits = [&](JobIndex i) {
-    return view.jobs()[i].observed.empty() && jobs[i].aside == Aside::kNo;
-  };
+  const auto waits = [&](JobIndex i) { return view.jobs()[i].claimed == 0 && jobs[i].aside == Aside::kNo; };
   for (const JobIndex i : jobs.indices()) {
     const Job& job = jobs[i];
     WorkloadJob truth;
@@ -451,6 +449,7 @@ PerJob<std::optional<double>> ForecastStarts(const View& view, const Policy& pol
     truth.migration_cost = job.migration_cost;
     Resident& resident = residents.emplace_back(Resident{believed.jobs.end_index(), job, truth.category});
     resident.view.workers = view.jobs()[i].observed;
+    resident.view.workers.resize(view.jobs()[i].claimed);  // the rest is taken back
     believed.jobs.push_back(std::move(truth));
     waiting += waits(i) ? 1 : 0;
   }

@@ -431,6 +431,20 @@ TEST(Forecast, AsksTheStateAndLeavesItAlone) {
   EXPECT_EQ(core.Settle(), 0);
 }
 
+// A size that others wrote is taken back, so nobody waits for the job to end.
+TEST(Forecast, WorkersThatAreNotClaimedAreInNobodysWay) {
+  CoreHarness core("FIFO");
+  core.Nodes(1, 8).Arrive(JobBuilder("thief").Sizes(1, 1, 8).Remaining(5000));
+  core.Settle();
+  core.now = 100;
+  core.Event(WorkersObserved{"thief", std::vector<std::string>(8, "n0")});
+  core.Arrive(JobBuilder("a").Sizes(7, 7, 7).Submit(1).Remaining(50));
+  const auto starts = ForecastStarts(View(core.state, core.now), core.policy());
+  EXPECT_FALSE(starts[0]) << "it runs already";
+  ASSERT_TRUE(starts[1]);
+  EXPECT_DOUBLE_EQ(*starts[1], 100);
+}
+
 // Observations may break the rules; they never stop the process.
 TEST(Forecast, AnObservedSizeThatIsNotAllowedIsFine) {
   EXPECT_EXIT(
