@@ -185,5 +185,62 @@ TEST(NoRoom, TheGpusOfAJobThatFindsNoRoomAreOfferedToOthers) {
   EXPECT_EQ(core.state.world.job(0).aside, Aside::kNo);
 }
 
+// One that found room for some of them keeps those, and is no larger until it is tried again.
+TEST(NoRoom, AJobThatFoundRoomInPartRunsOnAndTheRestIsOfferedToOthers) {
+  CoreHarness core("ElasticFIFO");
+  core.Nodes(1, 8).Arrive(JobBuilder("a").Sizes(2, 8, 8)).Arrive(JobBuilder("b").Sizes(4, 4, 4).Submit(1));
+  const auto start = core.Round();
+  ASSERT_EQ(start.size(), 2U);
+  ASSERT_EQ(start[0].workers.size() + start[1].workers.size(), 8U);
+  core.DoneAll().Event(JobCompleted{"b"});
+  const auto grow = core.Round();
+  ASSERT_EQ(grow.size(), 1U);
+  ASSERT_EQ(grow[0].workers.size(), 8U);
+  core.now = 120;
+  core.Event(WorkersObserved{"a", std::vector<std::string>(5, "n0")});
+  core.Event(ActionFailed{.id = grow[0].id, .message = "Insufficient cpu", .no_room = true});
+  EXPECT_EQ(core.state.world.job(0).aside, Aside::kNo);
+  EXPECT_EQ(NextWake(core.state, core.now), 120);
+  core.Arrive(JobBuilder("c").Sizes(1, 3, 3).Submit(2)).Settle();
+  EXPECT_EQ(core.job("a").held(), 5);
+  EXPECT_EQ(core.job("c").held(), 3);
+  EXPECT_EQ(NextWake(core.state, core.now), 180);
+
+  core.Arrive(JobBuilder("d").Sizes(4, 4, 4).Submit(-1)).Settle();
+  EXPECT_EQ(core.job("d").held(), 4);
+  EXPECT_LT(core.job("a").held(), 5) << "it may be shrunk meanwhile";
+  core.Event(JobCompleted{"c"}).Event(JobCompleted{"d"}).Settle();
+  EXPECT_EQ(core.job("a").held(), 5) << "and grows no further than before";
+
+  core.now = 180;
+  core.Settle();
+  EXPECT_EQ(core.job("a").held(), 8) << "it is tried again";
+}
+
+TEST(NoRoom, AJobThatIsHeldMeanwhileIsStoppedAllTheSame) {
+  CoreHarness core("ElasticFIFO");
+  core.Nodes(1, 8).Arrive(JobBuilder("a").Allowed({1, 2, 4, 8}));
+  const auto start = core.Round();
+  ASSERT_EQ(start.size(), 1U);
+  core.Event(JobHeld{"a"}).Event(WorkersObserved{"a", {"n0", "n0", "n0"}});
+  core.Event(ActionFailed{.id = start[0].id, .message = "Insufficient cpu", .no_room = true});
+  core.now = 1;
+  const auto halt = core.Advance();
+  ASSERT_EQ(halt.size(), 1U);
+  EXPECT_EQ(halt[0].kind, ActionKind::kHalt);
+}
+
+TEST(NoRoom, ASizeThatIsNotAllowedIsRoundedDown) {
+  CoreHarness core("ElasticFIFO");
+  core.Nodes(1, 8).Arrive(JobBuilder("a").Allowed({1, 2, 4, 8}));
+  const auto start = core.Round();
+  ASSERT_EQ(start.size(), 1U);
+  ASSERT_EQ(start[0].workers.size(), 8U);
+  core.Event(WorkersObserved{"a", {"n0", "n0", "n0"}});
+  core.Event(ActionFailed{.id = start[0].id, .message = "Insufficient cpu", .no_room = true});
+  core.Settle();
+  EXPECT_EQ(core.job("a").held(), 2);
+}
+
 }  // namespace
 }  // namespace voda::testing

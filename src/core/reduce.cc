@@ -74,6 +74,7 @@ class Reducer {
     Job& job = Seen(index);
     if (event.priority) job.priority = *event.priority;
     if (event.sizes) {
+      Active(index).all_sizes.reset();
       job.SetLimits(event.sizes->limits);
       job.curve = event.sizes->curve;
     }
@@ -184,6 +185,10 @@ class Reducer {
     // A job that ends here takes its position with it: the next one is looked at on the next tick.
     for (JobIndex i = 0; i < state_.active.end_index(); ++i) {
       const ActiveJob& active = Active(i);
+      if (active.all_sizes && now_ >= active.all_sizes->retry_at) {
+        AllowAllSizes(i);
+        state_.dirty = true;
+      }
       if (active.in_flight && now_ >= active.in_flight->deadline) {
         (*this)(ActionTimedOut{active.in_flight->action.id});
       } else if (Seen(i).aside == Aside::kBackingOff && now_ >= active.retry_at) {
@@ -351,6 +356,40 @@ class Reducer {
     state_.undispatched = true;
   }
 
+  // The size at which a job can go on with those of its workers that found room; 0: none, or all of them did.
+  int RoomInPart(JobIndex index) {
+    const Curve& curve = *Seen(index).curve;
+    const int at = curve.FloorIndex(static_cast<int>(Active(index).observed.size()));
+    return at < 0 || curve.size(at) >= Seen(index).max ? 0 : curve.size(at);
+  }
+
+  void AllowUpTo(JobIndex index, int most, double retry_at) {
+    Job& job = Seen(index);
+    auto& all = Active(index).all_sizes;
+    if (!all) all = {0, {job.min, job.num, job.max}, job.curve, job.measured};
+    all->retry_at = retry_at;
+    std::vector<int> sizes;
+    std::vector<double> speedup;
+    for (int i = 0; i < job.curve->count() && job.curve->size(i) <= most; ++i) {
+      sizes.push_back(job.curve->size(i));
+      speedup.push_back(job.curve->speedup(i));
+    }
+    if (job.measured) {
+      auto measured = *job.measured;
+      std::erase_if(measured, [&](int size) { return size > most; });
+      job.measured = std::make_shared<const std::vector<int>>(std::move(measured));
+    }
+    job.curve = Curve::Of(std::move(sizes), std::move(speedup));
+    job.SetLimits({job.min, std::min(job.num, most), most});
+  }
+
+  void AllowAllSizes(JobIndex index) {
+    const AllSizes all = *std::exchange(Active(index).all_sizes, {});
+    Seen(index).SetLimits(all.limits);
+    Seen(index).curve = all.curve;
+    Seen(index).measured = all.measured;
+  }
+
   // A job that was to end does so once it holds nothing and nothing is under way for it.
   void EndIfStopped(JobIndex index) {
     const bool stopped = Active(index).observed.empty() && !Active(index).in_flight;
@@ -384,12 +423,21 @@ class Reducer {
     active.failure = why.substr(0, why.find('\n'));
     active.retry_at = now_ + std::ldexp(1.0, active.failures - 1);
     if (no_room) {
-      active.retry_at = now_ + 60 * std::ldexp(1.0, std::min(active.failures, 5) - 1);
+      if (Seen(index).aside == Aside::kNo)
+        active.retry_at = now_ + 60 * std::ldexp(1.0, std::min(active.failures, 5) - 1);
       active.claimed = std::min(active.claimed, active.observed.size());  // it was undone
+      Seen(index).workers = Claimed(active);
     }
     constexpr int kStartsBeforeBackingOff = 3;
+    const int room = no_room && Seen(index).aside == Aside::kNo ? RoomInPart(index) : 0;
     const bool cannot_start =
-        no_room || (finished_.kind == ActionKind::kStart && active.failures >= kStartsBeforeBackingOff);
+        room == 0 &&
+        (no_room || (finished_.kind == ActionKind::kStart && active.failures >= kStartsBeforeBackingOff));
+    if (room > 0) {
+      AllowUpTo(index, room, std::exchange(active.retry_at, now_));
+      active.desired.assign(active.observed.begin(), active.observed.begin() + room);
+      Dirty(event);
+    }
     if (Seen(index).aside == Aside::kEnding) {
       EndIfStopped(index);
     } else if (cannot_start && Seen(index).aside == Aside::kNo) {

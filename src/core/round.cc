@@ -101,6 +101,7 @@ double NextWake(const State& state, double now) {
   }
   for (const JobIndex i : state.active.indices()) {
     const ActiveJob& active = state.active[i];
+    if (active.all_sizes) next = std::min(next, active.all_sizes->retry_at);
     if (active.in_flight) {
       next = std::min(next, active.in_flight->deadline);
     } else if (active.retry_at > now && RetryPending(state, i)) {

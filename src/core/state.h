@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -48,6 +49,15 @@ struct InFlight {
   double deadline = 0;
 };
 
+// A job found room for some of its workers only. Until it is tried again, larger sizes are not among its
+// own; these are all of them.
+struct AllSizes {
+  double retry_at = 0;
+  Limits limits;
+  CurvePtr curve;
+  std::shared_ptr<const std::vector<int>> measured;
+};
+
 // What the core keeps of an active job beside what policies see of it; same position as in State::world.jobs.
 struct ActiveJob {
   std::uint32_t id = 0;
@@ -55,6 +65,7 @@ struct ActiveJob {
   std::string failure;  // why the last action failed; empty: it did not
   std::optional<SizeChange> last_change;
   std::optional<InFlight> in_flight;
+  std::optional<AllSizes> all_sizes;
   std::vector<NodeIndex> desired;   // seats of the latest plan
   std::vector<NodeIndex> observed;  // what the cluster holds: the node of worker 0, 1, …
   JobStatus status = JobStatus::kWaiting;

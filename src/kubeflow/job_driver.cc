@@ -51,11 +51,13 @@ JobDriver::JobDriver(DriverHost& host, ClusterSink& sink, ManagedJob job)
       job_(std::move(job.name)),
       gpu_type_(std::move(job.gpu_type)),
       whole_(job.whole),
+      min_(job.min),
       settings_(std::move(job.settings)),
       believed_(std::move(job.believed)) {}
 
 void JobDriver::Change(ManagedJob job) {
   whole_ = job.whole;
+  min_ = job.min;
   job.settings.state = std::move(settings_.state);
   settings_ = std::move(job.settings);
 }
@@ -192,35 +194,46 @@ void JobDriver::LookAtSuspension(const JobObject& job) {
 }
 
 void JobDriver::GiveBack(const JobView& view, const std::string& why) {
-  const auto unscheduled = [](const JobView::Worker& worker) {
-    return !worker.pod->gated && worker.pod->node.empty() && !worker.pod->deleting;
-  };
-  const auto& workers = view.workers;
-  // An elastic job may train with those that have found their place.
-  const bool no_use = view.whole ? std::any_of(workers.begin(), workers.end(), unscheduled)
-                                 : std::all_of(workers.begin(), workers.end(), unscheduled);
-  if (workers.empty() || !no_use || !order_->no_room.empty() || Releases(order_->order.kind)) return;
+  Order& order = order_->order;
+  if (!order_->no_room.empty() || Releases(order.kind)) return;
+  std::vector<bool> placed;
+  for (const std::string& seat : order.seats) placed.push_back(seat.empty());  // one that is down needs none
+  for (const JobView::Worker& worker : view.workers) {
+    if (worker.pod->deleting) return;  // it waits for an end, not for room
+    const auto at = static_cast<std::size_t>(worker.number);
+    if (at < placed.size() && (!worker.pod->node.empty() || worker.pod->over())) placed[at] = true;
+  }
+  // The operators take away the highest numbers.
+  const auto room = std::find(placed.begin(), placed.end(), false) - placed.begin();
+  const bool all = room == static_cast<std::ptrdiff_t>(placed.size());
+  if (all && !view.launcher_waits()) return;
   order_->no_room = why;
-  order_->order.kind = ActionKind::kHalt;
-  order_->order.seats.clear();
+  const bool trains = !view.launcher_waits() && !view.whole && room >= std::max(min_, 1);
+  order.kind = trains ? ActionKind::kShrink : ActionKind::kHalt;
+  order.seats.resize(trains ? static_cast<std::size_t>(room) : 0);
+}
+
+std::string JobDriver::WhyStuck(const StepResult& step) const {
+  return refusal_.empty() ? step.why : fmt::format("{}; Kubernetes refused: {}", step.why, refusal_);
 }
 
 // Takes the order one step further. Returns true when it is over.
 bool JobDriver::Pursue(const JobObject& job) {
   const JobView view = View();
   const kube::Duration waited = host_.io().Now() - order_->begun;
-  if (waited >= kNoRoom) GiveBack(view, NextStep(view, order_->order).why);
+  if (waited >= kNoRoom) GiveBack(view, WhyStuck(NextStep(view, order_->order)));
   const Order& order = order_->order;
   const StepResult step = NextStep(view, order);
-  if (step.state == StepResult::State::kDone && !order_->no_room.empty()) {
-    sink_.Post({{order.gpu_type, ActionFailed{.id = order.id, .message = order_->no_room, .no_room = true}}});
-    order_.reset();
-    return true;
-  }
   if (step.state == StepResult::State::kDone) {
     const bool resized = order.seats.size() != believed_.size();
     believed_ = order.seats;
-    sink_.Post({{order.gpu_type, ActionDone{order.id}}});
+    if (order_->no_room.empty()) {
+      sink_.Post({{order.gpu_type, ActionDone{order.id}}});
+    } else {
+      sink_.Post(
+          {{order.gpu_type, WorkersObserved{job_, believed_}},
+           {order.gpu_type, ActionFailed{.id = order.id, .message = order_->no_room, .no_room = true}}});
+    }
     if (resized && !order.seats.empty() && job.kind == JobKind::kMpiJob) {
       FollowHosts(static_cast<int>(order.seats.size()), 0);
     }
@@ -240,8 +253,7 @@ bool JobDriver::Pursue(const JobObject& job) {
   }
   if (waited >= kStuck && !order_->told) {
     order_->told = true;
-    const std::string why =
-        refusal_.empty() ? step.why : fmt::format("{}; Kubernetes refused: {}", step.why, refusal_);
+    const std::string why = WhyStuck(step);
     host_.Stuck(job_, why);
     sink_.Notice({job_, gpu_type_, JobNotice::Kind::kStuck, why, failed_workers_});
   }

@@ -50,6 +50,7 @@ struct ManagedJob {
   std::string gpu_type;
   // Whether it cannot gain or lose a worker while it runs.
   bool whole = false;
+  int min = 1;  // with fewer workers it does not train
   ManifestSettings settings;
   std::vector<std::string> believed;  // the seats that the scheduler believes it to hold
 };
@@ -86,8 +87,11 @@ class JobDriver {
   void Advance();
   bool Pursue(const JobObject& job);
   JobView View() const;
-  // Undoes an order whose pods Kubernetes does not schedule, so that the GPUs can be given to others.
+  // Undoes an order whose pods do not all come about or are not all scheduled, so that the GPUs can be given
+  // to others: the job keeps the workers that found room, or is halted where those are of no use.
   void GiveBack(const JobView& view, const std::string& why);
+  // What its order waits for, with what the server said.
+  std::string WhyStuck(const StepResult& step) const;
   // Tells its user if somebody else suspended it: its owner means to hold it, and Voda starts it again.
   void LookAtSuspension(const JobObject& job);
   // Whether the copies show all our writes.
@@ -114,6 +118,7 @@ class JobDriver {
   std::string job_;
   std::string gpu_type_;
   bool whole_;
+  int min_;
   ManifestSettings settings_;
   struct InHand {
     Order order;

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <variant>
 
 #include "cluster/fake_sink.h"
@@ -90,7 +91,8 @@ TEST(JobDriver, AnOrderThatIsNeverReachedIsGivenUpAndWhatCameOfItIsTold) {
   Host host;
   host.job.replicas = 2;
   host.AddPod("a", true);
-  host.AddPod("b", false);
+  host.AddPod("b", true);
+  host.pods[1].deleting = true;  // it does not end
   JobDriver driver(host, host.sink, {.name = "ns/job", .gpu_type = "x", .believed = {"a"}});
   driver.Execute(Grow(1, {"a", "b"}));
   host.fake.Pass(kube::Duration(29'000));
@@ -124,11 +126,103 @@ TEST(JobDriver, AStartThatFindsNoRoomGivesItsGpusBackAndSaysWhatItWaitsFor) {
   EXPECT_TRUE(host.posted.empty()) << "its pod is still there";
   host.pods.clear();
   driver.Changed();
-  ASSERT_EQ(host.posted.size(), 1U);
-  const auto& failed = std::get<ActionFailed>(host.posted[0]);
+  ASSERT_EQ(host.posted.size(), 2U);
+  const auto& failed = std::get<ActionFailed>(host.posted[1]);
   EXPECT_EQ(failed.id, 1U);
   EXPECT_TRUE(failed.no_room);
   EXPECT_NE(failed.message.find("Insufficient cpu"), std::string::npos) << failed.message;
+}
+
+// Drives a start of these pods, of which some are not scheduled, until its GPUs are given back.
+class NoRoomTest : public ::testing::Test {
+ protected:
+  void Start(int size, bool whole, int min) {
+    host.job.replicas = size;
+    driver.emplace(host, host.sink,
+                   ManagedJob{.name = "ns/job", .gpu_type = "x", .whole = whole, .min = min});
+    driver->Execute({.id = 1,
+                     .kind = ActionKind::kStart,
+                     .gpu_type = "x",
+                     .seats = std::vector<std::string>(static_cast<std::size_t>(size), "a")});
+    host.fake.Pass(kube::Duration(119'000));
+    EXPECT_TRUE(host.fake.open.empty()) << "it has its time";
+    EXPECT_TRUE(host.posted.empty());
+    host.fake.Pass(kube::Duration(2'000));
+  }
+  bool Asked(const std::string& what) {
+    return host.fake.open.size() == 1 &&
+           (host.fake.open[0].request.path + host.fake.open[0].request.body).find(what) != std::string::npos;
+  }
+  // The suspension that was asked for comes about.
+  void Suspend() {
+    ASSERT_TRUE(Asked("/spec/runPolicy/suspend"));
+    host.job.suspended = true;
+    host.pods.clear();
+    host.fake.Answer(200, R"({"metadata":{"name":"job","resourceVersion":"2"}})");
+  }
+  void ExpectGivenBack(const std::vector<std::string>& left, const std::string& why) {
+    ASSERT_EQ(host.posted.size(), 2U);
+    EXPECT_EQ(std::get<WorkersObserved>(host.posted[0]).nodes, left) << "first what it still holds";
+    const auto& failed = std::get<ActionFailed>(host.posted[1]);
+    EXPECT_TRUE(failed.no_room);
+    EXPECT_NE(failed.message.find(why), std::string::npos) << failed.message;
+    EXPECT_EQ(host.sink.posts, 1) << "nothing is decided between the two";
+    EXPECT_EQ(driver->Waits(), "");
+  }
+  Host host;
+  std::optional<JobDriver> driver;
+};
+
+// A ResourceQuota or a webhook refuses what the operator makes.
+TEST_F(NoRoomTest, AJobOfWhichNoPodIsMadeIsHalted) {
+  Start(2, false, 1);
+  Suspend();
+  ExpectGivenBack({}, "worker 0 has no pod yet");
+}
+
+TEST_F(NoRoomTest, AnElasticJobBelowItsMinimumIsHalted) {
+  host.AddPod("a", true);
+  host.AddPod("a", false);
+  host.AddPod("a", false);
+  Start(3, false, 2);
+  Suspend();
+  ExpectGivenBack({}, "is not scheduled on a");
+}
+
+TEST_F(NoRoomTest, AnElasticJobShrinksToTheWorkersThatFoundRoom) {
+  host.AddPod("a", true);
+  host.AddPod("a", true);
+  host.AddPod("a", false);
+  Start(4, false, 2);
+  ASSERT_TRUE(Asked("/scale"));
+  EXPECT_EQ(nlohmann::json::parse(host.fake.open[0].request.body)["spec"]["replicas"], 2);
+  host.job.replicas = 2;
+  host.fake.Answer(200, R"({"metadata":{"name":"job","resourceVersion":"2"}})");
+  EXPECT_TRUE(host.posted.empty()) << "a pod is still there";
+  host.pods.pop_back();
+  driver->Changed();
+  ExpectGivenBack({"a", "a"}, "is not scheduled on a");
+}
+
+TEST_F(NoRoomTest, AWholeJobOfWhichAPodIsMissingIsHalted) {
+  host.AddPod("a", true);
+  Start(2, true, 1);
+  Suspend();
+  ExpectGivenBack({}, "worker 1 has no pod yet");
+}
+
+TEST_F(NoRoomTest, AJobWhoseLauncherIsNotScheduledIsHalted) {
+  host.job.kind = JobKind::kMpiJob;
+  host.job.resource = JobResource(host.job.kind, "v2beta1");
+  host.AddPod("a", true);
+  host.AddPod("", false);
+  host.pods[1].index = -1;
+  host.pods[1].launcher = true;
+  host.pods[1].head.name = "job-launcher";
+  host.pods[1].reason = "0/2 nodes are available: 2 Insufficient memory";
+  Start(1, false, 1);
+  Suspend();
+  ExpectGivenBack({}, "job-launcher is not scheduled: 0/2 nodes are available: 2 Insufficient memory");
 }
 
 // What opens a cycle of moves takes all workers of a small job. Its launcher runs on, so the job was not

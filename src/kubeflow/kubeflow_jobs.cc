@@ -68,6 +68,7 @@ class Jobs final : public KubeflowJobs, private JobsOwner {
     // A pod that its PyTorchJob never restarts fails the job when it is deleted.
     managed.whole = !job.spec->elastic || (job.spec->kind == JobKind::kPyTorchJob &&
                                            job.spec->restart_policy == RestartPolicy::kNo);
+    managed.min = job.spec->limits.min;
     managed.settings = ledger_->settings().For(job.name, job.gpu_type, job.token);
     {
       const std::lock_guard lock(mutex_);

@@ -135,6 +135,8 @@ class Stepper {
       if (there[static_cast<std::size_t>(number)] || Seat(number).empty() || Releases(order_.kind)) continue;
       waits = fmt::format("worker {} has no pod yet", number);
     }
+    if (waits.empty() && view_.launcher_waits() && !Releases(order_.kind))
+      waits = NotScheduled(*view_.launcher, {});
     return waits.empty() ? Done() : Waiting(std::move(waits));
   }
 
@@ -153,7 +155,11 @@ class Stepper {
       return fmt::format("{} is placed", pod.head.name);
     }
     if (!pod.node.empty() || Releases(order_.kind)) return {};
-    return fmt::format("{} is not scheduled on {}{}{}", pod.head.name, seat, pod.reason.empty() ? "" : ": ",
+    return NotScheduled(pod, " on " + seat);
+  }
+
+  static std::string NotScheduled(const PodObject& pod, const std::string& where) {
+    return fmt::format("{} is not scheduled{}{}{}", pod.head.name, where, pod.reason.empty() ? "" : ": ",
                        pod.reason);
   }
 

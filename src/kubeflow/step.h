@@ -36,9 +36,13 @@ struct JobView {
   std::vector<Worker> workers;
   const PodObject* launcher = nullptr;
   bool launcher_dead = false;  // the same for the launcher
-  bool patient = false;        // the order is young, so a job that is about to end may do so
-  bool nominal = false;        // Kubernetes chooses the nodes: only the number of seats counts
-  bool whole = false;          // the job cannot lose or gain a worker: it is stopped and started as a whole
+  // Whether there is a launcher, and it has no node yet: without it the workers do nothing.
+  bool launcher_waits() const {
+    return launcher != nullptr && launcher->node.empty() && !launcher->over() && !launcher->deleting;
+  }
+  bool patient = false;  // the order is young, so a job that is about to end may do so
+  bool nominal = false;  // Kubernetes chooses the nodes: only the number of seats counts
+  bool whole = false;    // the job cannot lose or gain a worker: it is stopped and started as a whole
 };
 
 struct Write {

@@ -104,8 +104,8 @@ struct ActionFailed {
   ActionId id;
   std::string message;
   double ran = 0;
-  // Its workers found no room on their nodes, for a reason that Voda does not count by. It holds nothing now,
-  // and its GPUs are for others for a while.
+  // Its workers found no room on their nodes, for a reason that Voda does not count by. What it still holds
+  // was observed before this; the rest of its GPUs are for others for a while.
   bool no_room = false;
 };
 struct ActionTimedOut {
