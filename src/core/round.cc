@@ -58,12 +58,9 @@ class PlanWriter {
     state_.wake_at = plan_.allocation.wake_at;
     state_.note = plan_.allocation.note;
     state_.undispatched = true;
+    constexpr int kMostRests = 32;  // longer than any limit
+    state_.rests = changed_ ? 0 : state_.under_way->after_quiet ? 1 : std::min(state_.rests + 1, kMostRests);
     state_.under_way.reset();
-    const auto waits = [&](const JobIndex i) {
-      return state_.active[i].desired.empty() && state_.world.jobs[i].aside == Aside::kNo;
-    };
-    const auto all = state_.active.indices();
-    state_.at_rest = !changed_ && std::none_of(all.begin(), all.end(), waits);
   }
 
  private:
@@ -115,7 +112,8 @@ void BeginRound(State& state, double now) {
   VODA_CHECK(!state.under_way);
   AccrueAll(state, now);
   state.world.now = now;
-  state.under_way = RoundUnderWay{++state.rounds_begun, TriggerText(state)};
+  const bool after_quiet = now - state.last_round >= 2 * state.config.rate_limit;
+  state.under_way = RoundUnderWay{++state.rounds_begun, after_quiet, TriggerText(state)};
   state.last_round = now;
   state.wake_at = kNever;
   state.dirty = false;

@@ -46,18 +46,44 @@ TEST(Round, TheFirstChangeAfterAQuietTimeIsNotDelayed) {
   EXPECT_EQ(core.Advance().size(), 1U);
 }
 
-// A full cluster decides no more often than the limit says, whatever comes.
-TEST(Round, WhileJobsWaitEveryRoundCounts) {
-  CoreHarness core("FIFO", {.rate_limit = 30});
-  core.Nodes(1, 1).Arrive(JobBuilder("a").Sizes(1, 1, 1)).Arrive(JobBuilder("b").Sizes(1, 1, 1).Submit(1));
-  core.Advance();
-  core.DoneAll();
+// One that cannot be scheduled, whoever submitted it, is in nobody's way.
+TEST(Round, AJobThatWaitsDelaysNobodyElse) {
+  CoreHarness core("ElasticFIFO", {.rate_limit = 30});
+  core.Nodes(1, 2).Arrive(JobBuilder("huge").Sizes(8, 8, 8));
   core.now = 100;
-  core.Arrive(JobBuilder("c").Sizes(1, 1, 1).Submit(2));
   EXPECT_TRUE(core.Advance().empty());
   core.now = 108;
-  core.Arrive(JobBuilder("d").Sizes(1, 1, 1).Submit(3));
-  EXPECT_EQ(NextWake(core.state, core.now), 130);
+  core.Arrive(JobBuilder("a").Sizes(1, 1, 1).Submit(1));
+  EXPECT_EQ(NextWake(core.state, core.now), 108);
+  EXPECT_EQ(core.Advance().size(), 1U);
+  core.DoneAll().Advance();
+  core.now = 110;
+  core.Arrive(JobBuilder("b").Sizes(1, 1, 1).Submit(2));
+  EXPECT_EQ(NextWake(core.state, core.now), 138) << "changes are kept apart";
+}
+
+// A full cluster decides hardly more often than the limit says, whatever comes.
+TEST(Round, EventsThatChangeNothingMakeFewRounds) {
+  CoreHarness core("FIFO", {.rate_limit = 30});
+  core.Nodes(1, 1).Arrive(JobBuilder("a").Sizes(1, 1, 1));
+  core.Advance();
+  core.DoneAll();
+  std::vector<double> rounds;
+  for (int second = 100; second < 300; ++second) {
+    core.now = second;
+    core.Arrive(JobBuilder("b" + std::to_string(second)).Sizes(1, 1, 1).Submit(second));
+    const std::int64_t before = core.state.rounds;
+    EXPECT_TRUE(core.Advance().empty());
+    if (core.state.rounds > before) rounds.push_back(core.now);
+  }
+  EXPECT_EQ(rounds, (std::vector<double>{100, 101, 103, 107, 115, 131, 161, 191, 221, 251, 281}));
+  core.now = 400;  // after a quiet time
+  core.Event(Wake{});
+  EXPECT_EQ(NextWake(core.state, core.now), 400);
+  core.Advance();
+  core.now = 401;
+  core.Event(JobCompleted{"a"});
+  EXPECT_EQ(core.Advance().size(), 1U) << "the next waiting job starts";
 }
 
 TEST(Round, TheRateLimitDelaysARoundAndNeverLosesIt) {

@@ -1,6 +1,7 @@
 #include "core/state.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/check.h"
 #include "model/guess.h"
@@ -48,9 +49,9 @@ void AccrueAll(State& state, double now) {
 
 double NextAllowed(const State& state, double now) {
   if (state.last_round > now) return now;  // a clock that stepped back must not delay rounds by as much
-  constexpr double kAtRest = 1;
-  return state.last_round +
-         (state.at_rest ? std::min(kAtRest, state.config.rate_limit) : state.config.rate_limit);
+  const double limit = state.config.rate_limit;
+  if (state.rests == 0) return state.last_round + limit;
+  return state.last_round + std::min(limit, std::ldexp(1.0, state.rests - 1));
 }
 
 std::vector<NodeIndex> Claimed(const ActiveJob& active) {

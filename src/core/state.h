@@ -41,6 +41,7 @@ struct SizeChange {
 // A round that has begun and waits for its plan.
 struct RoundUnderWay {
   std::uint64_t number = 0;  // of all that were begun
+  bool after_quiet = false;  // none began for twice the rate limit: it was not the limit that kept it
   std::string trigger;       // the events that led to it
 };
 
@@ -114,7 +115,7 @@ struct State {
   bool dirty = false;           // something happened that the latest round does not know
   bool undispatched = false;    // the latest plan may have actions to send
   double last_round = -kNever;  // when it began
-  bool at_rest = false;         // it changed nothing, and no job waits for GPUs
+  int rests = 0;                // rounds in a row, up to it, that changed nothing and followed closely
   double wake_at = kNever;
   std::optional<RoundUnderWay> under_way;
   std::uint64_t rounds_begun = 0;
@@ -142,8 +143,9 @@ double AccrueSeen(Job& job, const ActiveJob& active, double now);
 void Accrue(State& state, JobIndex job, double now);
 void AccrueAll(State& state, double now);
 
-// When the rate limit allows the next round. It keeps changes apart: a round that changed nothing while
-// nobody waited delays the next one by a second at most.
+// When the rate limit allows the next round. It keeps changes apart: a round that changed nothing delays the
+// next one by a second, and further ones by 2, 4, … s up to the limit, so that events which change nothing
+// make few rounds, too. After a quiet time nothing is delayed.
 double NextAllowed(const State& state, double now);
 
 // What a decision sees of it while nothing is in flight: what is observed, as far as it was decided.
