@@ -40,6 +40,9 @@ class JobCluster {
   // Removes logs and files of a job that is no longer kept.
   virtual void EraseJob(std::int64_t id) = 0;
   virtual int Failures(const std::string& job) const = 0;
+  // Of a job that was added as known: how many seconds its latest workers ran, if they ended and no run of
+  // Voda has told of it; else 0.
+  virtual double RanUnheard(const std::string& /*job*/) const { return 0; }
   // The highest id that had files here when Voda started, also of jobs that nobody knows any more; 0: none.
   // New jobs get higher ones, so that none of them finds the files of another.
   virtual std::int64_t LastId() const { return 0; }

@@ -81,6 +81,12 @@ Status JobRunner::TryAdopt() {
   for (const StartRecord& start : found_) {
     using Kind = ExitVerdict::Kind;
     if (start.spec) Note(start);
+    const bool last = start.spec && start.worker == 0 &&
+                      start.spec->incarnation == workers_.last_incarnation() && !workers_.Find(0);
+    const bool told =
+        start.verdict && start.verdict->kind != Kind::kCompleted && start.verdict->kind != Kind::kFatal;
+    if (last && start.exit && !told)
+      machine_.SetRanUnheard(job_.name, start.exit->ended - start.spec->started);
     if (!start.verdict) continue;
     const auto [kind, number] = *start.verdict;
     if (kind == Kind::kDisturbed) disturbed_row_ = number;

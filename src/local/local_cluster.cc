@@ -170,6 +170,12 @@ class LocalClusterImpl final : public LocalCluster, private local::Machine {
     return at == failures_.end() ? 0 : at->second;
   }
 
+  double RanUnheard(const std::string& job) const override {
+    const std::lock_guard guard(mutex_);
+    const auto at = unheard_.find(job);
+    return at == unheard_.end() ? 0 : at->second;
+  }
+
  private:
   class Port final : public Cluster {
    public:
@@ -346,6 +352,10 @@ class LocalClusterImpl final : public LocalCluster, private local::Machine {
     const std::lock_guard guard(mutex_);
     failures_[job] = failures;
   }
+  void SetRanUnheard(const std::string& job, double seconds) override {
+    const std::lock_guard guard(mutex_);
+    unheard_[job] = seconds;
+  }
 
   Devices DevicesOf(const std::string& node) const override {
     const auto at = devices_.find(node);
@@ -395,6 +405,7 @@ class LocalClusterImpl final : public LocalCluster, private local::Machine {
   mutable std::mutex mutex_;  // guards the three below
   std::deque<std::function<void()>> commands_;
   std::map<std::string, int> failures_;
+  std::map<std::string, double> unheard_;  // RanUnheard
   std::map<std::string, std::unique_ptr<Port>> ports_;
 
   // These belong to the thread and, before it runs, to the caller.

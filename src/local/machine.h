@@ -19,6 +19,7 @@ class Machine {
   virtual void Post(const std::string& gpu_type, Event event) = 0;
   virtual void Notice(const JobNotice& notice) = 0;
   virtual void SetFailures(const std::string& job, int failures) = 0;
+  virtual void SetRanUnheard(const std::string& job, double seconds) = 0;
   // Takes a folder away at once and removes its content later.
   virtual void Erase(const std::string& folder) = 0;
 

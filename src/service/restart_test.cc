@@ -140,6 +140,28 @@ TEST_F(RestartTest, AStartThatTheEarlierRunDidNotHearOfIsCounted) {
   }
 }
 
+TEST_F(RestartTest, ARunThatNobodyHeardOfIsCounted) {
+  std::string name;
+  service_->submitter().Submit(*ParseJobs(Yaml("a", 2, 2)), {}, now_,
+                               [&](const Answer<std::vector<std::int64_t>>& ids) {
+                                 name = service_->jobs().Find(ids->front())->record.name;
+                               });
+  service_->Step(now_);
+  service_->Step(now_);
+  ASSERT_TRUE(cluster_.running.contains(name)) << "the start is on its way";
+  cluster_.running.clear();
+  cluster_.done.clear();
+  cluster_.unheard = 3;
+  now_ += 10;
+  Open({});
+  ASSERT_TRUE(Record(name).first_started);
+  EXPECT_LE(*Record(name).first_started, now_ - 3);
+  service_->Deliver({"cpu", JobCompleted{name}}, now_);
+  EXPECT_EQ(Record(name).starts, 1);
+  EXPECT_NEAR(Record(name).ran, 3, 1e-6);
+  EXPECT_NEAR(Record(name).gpu_seconds, 6, 1e-6);
+}
+
 TEST_F(RestartTest, AJobThatThisVersionCannotReadIsToldOf) {
   store_->Write("INSERT INTO ledger VALUES ('old', 77, 'cpu', 't', 1, 0, '{}', 'kind: Old')");
   store_->Commit();

@@ -179,28 +179,29 @@ void Takeover::Resume(JobRecord kept, const FoundJob& found, double now) {
   // The time since the totals were written down counts for what the job does now.
   const bool running = !job.nodes.empty();
   const double since = std::max(0.0, now - std::max(record.accounted, record.submitted));
-  const double gpu_seconds =
-      running ? since * static_cast<double>(job.nodes.size()) * record.gpus_per_worker : 0;
+  const double unheard = running ? 0 : std::clamp(parts_.cluster.RanUnheard(record.name), 0.0, since);
   // It was started right before the end of the earlier run, which had not heard of that yet.
   const bool halted = record.status == JobStatus::kWaiting && record.last_change > record.last_start;
-  if (running && !record.first_started) {
-    record.first_started = now;
-    record.starts = std::max(record.starts, 1);
-  } else if (running && halted) {
-    record.last_start = now;
+  const bool uncounted = (running || unheard > 0) && (!record.first_started || halted);
+  if (uncounted) {
+    record.last_start = now - unheard;
+    if (!record.first_started) record.first_started = record.last_start;
     ++record.starts;
   }
+  const double ran = running ? since : uncounted ? unheard : 0;
+  const double workers = running ? static_cast<double>(job.nodes.size()) : record.limits.min;
+  const double gpu_seconds = ran * workers * record.gpus_per_worker;
   JobArrived arrived;
   arrived.job = JobFor(pool, record, job.spec->preemptible);
   arrived.category = record.category;
   arrived.workers_on = job.nodes;
-  arrived.waited = record.waited + (running ? 0 : since);
-  arrived.ran = record.ran + (running ? since : 0);
+  arrived.waited = record.waited + since - ran;
+  arrived.ran = record.ran + ran;
   arrived.gpu_seconds = record.gpu_seconds + gpu_seconds;
   arrived.starts = record.starts;
   arrived.job.attained_gpu_seconds = record.attained + gpu_seconds;
-  arrived.job.waiting_seconds = record.waiting + (running ? 0 : since);
-  arrived.job.running_seconds = record.running + (running ? since : 0);
+  arrived.job.waiting_seconds = record.waiting + since - ran;
+  arrived.job.running_seconds = record.running + ran;
   if (running) arrived.job.work_done += since * GuessedSpeedup(static_cast<int>(job.nodes.size()));
   // The clock may be earlier than it was: nothing of the past may lie ahead and be waited for.
   const auto past = [now](double time) { return std::min(time, now); };

@@ -47,10 +47,12 @@ class ObedientCluster final : public JobCluster {
     return *port;
   }
   int Failures(const std::string&) const override { return 0; }
+  double RanUnheard(const std::string&) const override { return unheard; }
   std::int64_t LastId() const override { return last_id; }
 
   std::int64_t last_id = 0;                                 // of which there are files
   std::map<std::string, std::vector<std::string>> running;  // job -> node of each worker
+  double unheard = 0;                                       // RanUnheard of every job
   std::vector<std::string> forgotten;
   std::vector<std::int64_t> erased;
   std::vector<std::pair<std::string, ActionId>> done;  // not yet reported
