@@ -123,26 +123,30 @@ void Takeover::Found(const FoundJob& found, double now) {
   if (!found.token.empty()) record.token = found.token;
   bool known = !found.token.empty() || found.state;
   bool remembered = false;
+  bool halted = false;
   if (auto absent = absent_.extract(found.name); !absent.empty()) {
     if (SameJob(absent.mapped(), found)) {
       const std::string gpu_type = std::move(record.gpu_type);  // nodes and selector may have changed
       record = std::move(absent.mapped());
       record.gpu_type = gpu_type;
       known = remembered = true;
+      halted = record.status == JobStatus::kWaiting && record.first_started;
     } else {
       Lose(std::move(absent.mapped()), kDeletedMeanwhile, now);
       MakeRoom(found);
     }
   }
+  const int starts = record.starts;
   if (found.state) TakeKept(*found.state, record);
+  halted = halted && record.starts == starts;               // else the ledger knows of a later start
   if (!known && found.end != FoundJob::End::kNone) return;  // it ended before Voda knew it
   if (record.id == 0) record.id = parts_.jobs.NewId();
-  known ? Welcome(std::move(record), remembered, found, now)
+  known ? Welcome(std::move(record), remembered, halted, found, now)
         : submitter_.Start(std::move(record), found.spec, now);
 }
 
 // A job that an earlier run took in, here or elsewhere.
-void Takeover::Welcome(JobRecord record, bool remembered, const FoundJob& found, double now) {
+void Takeover::Welcome(JobRecord record, bool remembered, bool halted, const FoundJob& found, double now) {
   record.deleting = found.deleting;
   if (!remembered) parts_.history.PutDocument(record.id, found.spec->document);
   if (!remembered && found.end != FoundJob::End::kNone) {
@@ -154,14 +158,14 @@ void Takeover::Welcome(JobRecord record, bool remembered, const FoundJob& found,
     return;
   }
   Pool& pool = parts_.pools.At(record.gpu_type);
-  Resume(std::move(record), found, now);
+  Resume(std::move(record), halted, found, now);
   // It ended while Voda was away: before anything is decided with it.
   if (found.end == FoundJob::End::kCompleted) parts_.events.Handle(pool, JobCompleted{found.name}, now);
   if (found.end == FoundJob::End::kFailed)
     parts_.events.Handle(pool, JobFailed{found.name, found.message}, now);
 }
 
-void Takeover::Resume(JobRecord kept, const FoundJob& found, double now) {
+void Takeover::Resume(JobRecord kept, bool halted, const FoundJob& found, double now) {
   Pool& pool = parts_.pools.At(kept.gpu_type);
   JobEntry& job = parts_.jobs.Add(std::move(kept));
   JobRecord& record = job.record;
@@ -181,7 +185,6 @@ void Takeover::Resume(JobRecord kept, const FoundJob& found, double now) {
   const double since = std::max(0.0, now - std::max(record.accounted, record.submitted));
   const double unheard = running ? 0 : std::clamp(parts_.cluster.RanUnheard(record.name), 0.0, since);
   // It was started right before the end of the earlier run, which had not heard of that yet.
-  const bool halted = record.status == JobStatus::kWaiting && record.last_change > record.last_start;
   const bool uncounted = (running || unheard > 0) && (!record.first_started || halted);
   if (uncounted) {
     record.last_start = now - unheard;

@@ -26,9 +26,9 @@ class Takeover {
   Status RestoreHistory(const LedgerContents& contents);
   bool MakeRoom(const FoundJob& found);
   void Refuse(const FoundJob& found, const std::string& why, double now);
-  // `remembered`: the history has it.
-  void Welcome(JobRecord record, bool remembered, const FoundJob& found, double now);
-  void Resume(JobRecord record, const FoundJob& found, double now);
+  // `remembered`: the history has it. `halted`: the last that was heard of it is that it had run and waits.
+  void Welcome(JobRecord record, bool remembered, bool halted, const FoundJob& found, double now);
+  void Resume(JobRecord record, bool halted, const FoundJob& found, double now);
   void Lose(JobRecord record, const std::string& why, double now);
 
   Submitter::Parts parts_;
