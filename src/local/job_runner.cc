@@ -85,7 +85,7 @@ Status JobRunner::TryAdopt() {
                       start.spec->incarnation == workers_.last_incarnation() && !workers_.Find(0);
     const bool told =
         start.verdict && start.verdict->kind != Kind::kCompleted && start.verdict->kind != Kind::kFatal;
-    if (last && start.exit && !told)
+    if (last && start.exit && !start.exit->asked && !told)
       machine_.SetRanUnheard(job_.name, start.exit->ended - start.spec->started);
     if (!start.verdict) continue;
     const auto [kind, number] = *start.verdict;
