@@ -108,6 +108,7 @@ TEST_F(AdoptionTest, WhatRunsIsAdoptedAndGoesOn) {
   const pid_t before = Pid(1);
   TestCluster cluster(jobs());
   EXPECT_EQ(cluster->AddJob(job, true), (Strings{"a", "b", "b"}));
+  EXPECT_EQ(cluster->RanUnheard("job"), 0);
   cluster->Run();
   EXPECT_EQ(cluster.Do(ActionKind::kGrow, "job", "abba"), "done");
   EXPECT_EQ(Pid(1), before);
@@ -179,12 +180,28 @@ TEST_F(AdoptionTest, AJobThatCompletedMeanwhileIsComplete) {
   for (int run = 0; run < 2; ++run) {
     TestCluster cluster(jobs());
     EXPECT_EQ(cluster->AddJob(job, true), run == 0 ? (Strings{"", "b"}) : Strings{});
+    EXPECT_GT(cluster->RanUnheard("job"), 0);
     cluster->Run();
     cluster.Order(ActionKind::kStart, "job", "ab");
     EXPECT_EQ(cluster.End("job"), "completed");
     EXPECT_EQ(Workers(), Strings{});
     EXPECT_EQ(cluster.Count<WorkersObserved>(), 0);
   }
+}
+
+TEST_F(AdoptionTest, OfAWorkerThatItStoppedVodaHasHeard) {
+  const TestJob job = ShellJob("job", kSleep);
+  {
+    TestCluster cluster(jobs());
+    cluster->AddJob(job, false);
+    cluster->Run();
+    ASSERT_EQ(cluster.Do(ActionKind::kStart, "job", "a"), "done");
+    ASSERT_EQ(cluster.Do(ActionKind::kHalt, "job", ""), "done");
+  }
+  ASSERT_EQ(::unlink((jobs() + "/1/w0-0/verdict").c_str()), 0) << "a full disk would not have taken it";
+  TestCluster cluster(jobs());
+  cluster->AddJob(job, true);
+  EXPECT_EQ(cluster->RanUnheard("job"), 0);
 }
 
 TEST_F(AdoptionTest, AFailureMeanwhileCountsOnce) {
