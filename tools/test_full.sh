@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # The long suites: thousands of seeds of the fault simulation, twenty times the property cases, a hundred kills of the
-# server, many requests made from the API's document, and fuzzing of every parser. About an hour on two cores.
+# server, ten minutes of attacks on it, many requests made from the API's document, and fuzzing of every parser. About an
+# hour on two cores.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 seconds=${VODA_FUZZ_SECONDS:-120}
@@ -21,6 +22,9 @@ done
 stage "kill -9 of voda up, ${VODA_KILLS:-100} times"
 export VODA_BINARY=build/release/voda PYTHONDONTWRITEBYTECODE=1
 VODA_KILLS=${VODA_KILLS:-100} /usr/bin/python3 tests/live/kill_test.py
+
+stage "attacks on voda up, ${VODA_ATTACK_SECONDS:-600} s"
+/usr/bin/python3 tests/live/attack_test.py --seed "${VODA_SEED:-7}" --seconds "${VODA_ATTACK_SECONDS:-600}"
 
 stage "requests made from docs/openapi.json"
 VODA_FUZZ_EXAMPLES=${VODA_FUZZ_EXAMPLES:-200} VODA_SEED=${VODA_SEED:-7} /usr/bin/python3 tests/live/openapi_test.py
