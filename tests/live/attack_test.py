@@ -443,7 +443,7 @@ def lost_store(arena):
         for file in files:
             if os.path.exists(arena.path(file)):
                 shutil.copy2(arena.path(file), older)
-        asked = {name: (job.held, job.most) for name, job in arena.jobs.items()}
+        asked = {name: (job.held, job.most) for name, job in arena.jobs.items() if not job.over}
         arena.start()
     jobs.append(arena.submit())
     arena.submit(released=True)
@@ -472,6 +472,8 @@ def lost_store(arena):
     arena.up.cli("store", "rebuild")
     for name, job in arena.jobs.items():
         job.counted = False
+        if job.deleted and name in asked:
+            job.deleted = False  # of what was asked later, the copy does not know
         if not job.over:
             job.held, job.most = asked.get(name, (False, job.submitted_most))
     arena.start()
@@ -574,6 +576,11 @@ def keep(arena):
         shutil.copytree(arena.base, os.path.join(os.environ["VODA_KEEP"], os.path.basename(arena.base)), ignore=special)
 
 
+def ended(*_):
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # once is enough: the arena is being cleared
+    sys.exit(143)
+
+
 def main():
     arguments = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     arguments.add_argument("--seed", type=int, default=int(os.environ.get("VODA_SEED", "1")))
@@ -584,7 +591,7 @@ def main():
         if name not in ATTACKS:
             arguments.error(f"no attack {name}; there are {', '.join(sorted(ATTACKS))}")
     print(f"seed {given.seed}, {given.seconds:g} s", flush=True)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    signal.signal(signal.SIGTERM, ended)
     signal.signal(signal.SIGALRM, lambda *_: sys.exit("an attack did not end"))
     signal.alarm(int(given.seconds) + 10 * PATIENCE)
     times, impossible = dict.fromkeys(given.only, 0), {}
