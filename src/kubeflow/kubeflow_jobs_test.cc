@@ -311,7 +311,8 @@ TEST_F(KubeflowJobsTest, TheGpusOfAPodThatOnlyLooksLikeAWorkerAreNotOffered) {
       {"name": "c", "resources": {"requests": {"nvidia.com/gpu": 2}}}]})");
     Watch("/pods", "ADDED", pod);
     ASSERT_FALSE(sink_.posted.empty()) << name;
-    EXPECT_EQ(std::get<NodeChanged>(sink_.posted.back()).gpus, left -= 2) << name;
+    left -= 2;
+    EXPECT_EQ(std::get<NodeChanged>(sink_.posted.back()).gpus, left) << name;
   }
 }
 
