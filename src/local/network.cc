@@ -23,7 +23,7 @@ namespace voda::local {
 namespace {
 
 constexpr double kNeighbourSeconds = 15;  // for the shim whose network is shared to have made it
-constexpr useconds_t kLookEvery = 5'000;
+constexpr useconds_t kLookForLockEvery = 5'000;
 constexpr std::size_t kMaxLockBytes = 4096;
 
 Error Failed(std::string_view what) {
@@ -89,7 +89,7 @@ Status EnterNetwork(const std::string& network) {
     const LockRecord record = lock && *lock ? DecodeLock(**lock) : LockRecord{};
     if (record.pid > 0) return Share(record.pid);
     if (UptimeNow() >= give_up) return Error{"the worker whose network is to be shared does not start"};
-    ::usleep(kLookEvery);
+    ::usleep(kLookForLockEvery);
   }
 }
 
