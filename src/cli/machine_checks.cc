@@ -125,9 +125,10 @@ Finding CheckMemoryGroups() {
   const auto group =
       local::WorkerGroup::Make(fmt::format("voda-doctor-{}", ::getpid()), std::int64_t{64} << 20);
   if (!group) {
-    return {Grade::kWarn, "memory limits", group.error().message,
-            "run where cgroups may be made, else a worker's memory limit is not enforced, and its daemons may "
-            "survive the kill of its shim"};
+    return {
+        Grade::kWarn, "memory limits", group.error().message,
+        "run where cgroups may be made, else a worker's memory limit is not enforced, and its daemons may "
+        "survive the kill of its shim"};
   }
   const std::string path = group->path();
   group->Kill();

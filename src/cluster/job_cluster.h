@@ -37,8 +37,9 @@ class JobCluster {
   virtual std::vector<std::string> AddJob(const AcceptedJob& job, bool known) = 0;
   // The job has ended for the service: nothing of it runs any more or is stopped now, its logs stay.
   virtual void ForgetJob(const std::string& name) = 0;
-  // Removes logs and files of a job that is no longer kept.
-  virtual void EraseJob(std::int64_t id) = 0;
+  // Removes logs and files of a job that is no longer kept. Files under its number that are another job's, by
+  // its token, stay.
+  virtual void EraseJob(std::int64_t id, const std::string& token) = 0;
   virtual int Failures(const std::string& job) const = 0;
   // Of a job that was added as known: how many seconds its latest workers ran, if they ended and no run of
   // Voda has told of it; else 0.
@@ -51,8 +52,9 @@ class JobCluster {
 
   // ---- What it printed.
   // Files of a worker, oldest first: one for each time it was started, two where that was much. Only the last
-  // one grows, until there is another behind it; none is renamed. Any thread.
-  virtual std::vector<std::string> LogFiles(std::int64_t id, int worker) const = 0;
+  // one grows, until there is another behind it; none is renamed. None of another job, by its token. Any
+  // thread.
+  virtual std::vector<std::string> LogFiles(std::int64_t id, const std::string& token, int worker) const = 0;
   // Where there are no files: pieces in order, then once the end, with a refusal where nothing could be read;
   // both on any thread. False: there are files.
   struct LogRequest {

@@ -81,11 +81,11 @@ class Jobs final : public KubeflowJobs, private JobsOwner {
   }
   void ForgetJob(const std::string& name) override { cluster_->Forget(name); }
   void AddNode(const std::string&, const std::vector<int>&) override {}
-  void EraseJob(std::int64_t) override {}
+  void EraseJob(std::int64_t, const std::string&) override {}
   int Failures(const std::string&) const override { return 0; }
   Cluster& PortFor(const std::string& gpu_type) override { return cluster_->PortFor(gpu_type); }
 
-  std::vector<std::string> LogFiles(std::int64_t, int) const override { return {}; }
+  std::vector<std::string> LogFiles(std::int64_t, const std::string&, int) const override { return {}; }
   bool ReadLogs(const LogRequest& request) override {
     OnIo([this, request] { OpenLog(request); });
     return true;

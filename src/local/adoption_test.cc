@@ -91,13 +91,102 @@ TEST_F(AdoptionTest, AJobDoesNotInheritTheFolderOfAnother) {
     EXPECT_NE(refused.find("/1 belongs to another job"), std::string::npos) << refused;
     EXPECT_EQ(cluster.Count<JobCompleted>(), 0);
     EXPECT_EQ(Workers(), Strings{});
+    EXPECT_EQ(cluster->LogFiles(1, job.token, 0), Strings{});
+    EXPECT_EQ(cluster->LogFiles(1, "secret", 0).size(), 1U);
     cluster->ForgetJob("new");
+    cluster->EraseJob(1, job.token);
+    // Orders are carried out after that, and it was done once there is no such job.
+    EXPECT_TRUE(WaitFor(
+        [&] { return cluster.Do(ActionKind::kStart, "new", "a").starts_with("there is no job new"); }));
+    EXPECT_EQ(cluster.Do(ActionKind::kStart, "nobody", "a"), "there is no job nobody on this machine");
+    EXPECT_TRUE(local::Exists(work() + "/checkpoint"));
   }
   TestCluster cluster(jobs());
   EXPECT_EQ(cluster->LastId(), 1);
   cluster->AddJob(ShellJob("old", kSleep), true);
   cluster->Run();
   EXPECT_EQ(cluster.End("old"), "completed") << "it is still the folder of the old job";
+}
+
+// The store was put back from an older copy, in which a job that has ended since is active.
+TEST_F(AdoptionTest, AJobThatHasEndedIsNotRunForAnOlderStore) {
+  const std::string ended = jobs() + "/1/ended";
+  TestJob job = ShellJob("job", kSleep);
+  Leave(job, "a");
+  {
+    TestCluster cluster(jobs());
+    cluster->AddJob(job, true);
+    cluster->Run();
+    cluster->ForgetJob("job");  // it was deleted
+    ASSERT_TRUE(WaitFor([&] { return local::Exists(ended); }));
+    WaitRecorded("w0-0");
+  }
+  TestCluster cluster(jobs());
+  EXPECT_EQ(cluster->AddJob(job, true), Strings{});
+  cluster.Order(ActionKind::kStart, "job", "a");
+  cluster->Run();
+  EXPECT_TRUE(WaitFor([&] { return cluster.Gone() == Strings{"job"}; }));
+  EXPECT_EQ(cluster.Do(ActionKind::kStart, "nobody", "a"), "there is no job nobody on this machine");
+  EXPECT_EQ(Workers(), Strings{});
+  EXPECT_EQ(cluster.Count<ActionDone>(), 0);
+}
+
+TEST_F(AdoptionTest, AJobEndsForAnOlderStoreAsItDid) {
+  TestJob job = ShellJob("job", "echo $VODA_WORKER >> $VODA_JOB_DIR/runs; exit 3");
+  job.spec.restart_policy = RestartPolicy::kNo;
+  for (const bool again : {false, true}) {
+    TestCluster cluster(jobs());
+    cluster->AddJob(job, again);
+    cluster.Order(ActionKind::kStart, "job", "a");
+    cluster->Run();
+    EXPECT_NE(cluster.End("job").find("exited with code 3"), std::string::npos) << cluster.End("job");
+    EXPECT_EQ(Slurp(work() + "/runs"), "0\n");
+    cluster->ForgetJob("job");
+    ASSERT_TRUE(WaitFor([&] { return local::Exists(jobs() + "/1/ended"); }));
+  }
+}
+
+// Voda is killed before it has confirmed the start, and the worker ends meanwhile.
+TEST_F(AdoptionTest, ARunThatNobodySawIsToldOf) {
+  const TestJob job =
+      ShellJob("job", "while [ ! -e " + folder_.path() + "/go ]; do sleep 0.05; done; exit 0");
+  {
+    TestCluster cluster(jobs(), {.trial = 1000});
+    cluster->AddJob(job, false);
+    cluster->Run();
+    cluster.Order(ActionKind::kStart, "job", "a");
+    ASSERT_TRUE(WaitFor([&] { return Workers() == Strings{"0"}; }));
+  }
+  ASSERT_TRUE(local::ReplaceFile(folder_.path() + "/go", "", 0600, local::Durable::kNo));
+  WaitRecorded("w0-0");
+  TestCluster cluster(jobs());
+  cluster->AddJob(job, true);
+  cluster->Run();
+  EXPECT_EQ(cluster.End("job"), "completed");
+  EXPECT_GT(cluster.Ran<JobCompleted>(), 0);
+}
+
+// A job can lock files that look like those of starts.
+TEST_F(AdoptionTest, LocksOfAJobHoldUpNobody) {
+  const TestJob job = ShellJob("job", kSleep);
+  Leave(job, "a");
+  constexpr int kLocks = 40;
+  std::vector<Fd> locks;
+  for (int i = 0; i < kLocks; ++i) {
+    const std::string start = local::StartPath(jobs() + "/1", 0, 100 + i);
+    ASSERT_TRUE(local::MakeFolder(start, 0700));
+    auto lock = local::TakeLock(start);
+    ASSERT_TRUE(lock);
+    locks.push_back(std::move(*lock));
+  }
+  TestCluster cluster(jobs());
+  const double begun = UptimeNow();
+  EXPECT_EQ(cluster->AddJob(job, true), Strings{}) << "nothing is known of it yet";
+  cluster->Run();
+  EXPECT_LT(UptimeNow() - begun, kLocks * 2) << "it waited for each of the locks";
+  EXPECT_TRUE(WaitFor([&] { return cluster.Observed("job") == "a"; })) << "it is taken over in the end";
+  EXPECT_GE(cluster.Notices(JobNotice::Kind::kStuck), 1) << "its user is told meanwhile";
+  EXPECT_EQ(Workers(), Strings{"0"});
 }
 
 const char* const kWithPid = "echo $$$$ > $VODA_JOB_DIR/pid.$VODA_WORKER; exec sleep 1000";
@@ -264,7 +353,7 @@ TEST_F(AdoptionTest, JobsThatNobodyKnowsAreStopped) {
   TestCluster cluster(jobs());
   cluster->Run();
   EXPECT_TRUE(WaitFor([&] { return Workers().empty(); }));
-  EXPECT_EQ(cluster->LogFiles(1, 0).size(), 1U);
+  EXPECT_EQ(cluster->LogFiles(1, "secret", 0).size(), 1U);
 }
 
 TEST_F(AdoptionTest, WhatAKilledShimLeftIsKilled) {
@@ -320,7 +409,7 @@ TEST_F(DaemonTest, IsGoneOnceAJobWhoseShimWasKilledIsDeleted) {
   FindDaemon();
   Kill(ShimOf("w0-0"));
   cluster->ForgetJob("job");
-  cluster->EraseJob(1);
+  cluster->EraseJob(1, "secret");
   EXPECT_TRUE(WaitFor([&] { return !local::Exists(jobs() + "/1"); }));
   EXPECT_FALSE(Runs()) << "its folder is erased when nothing is left of the job";
 }

@@ -13,6 +13,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/log.h"
 #include "base/untrusted_file.h"
 #include "local/files.h"
 #include "local/launch.h"
@@ -22,6 +23,7 @@ namespace voda::local {
 namespace {
 
 constexpr std::size_t kSmallBytes = 4096;
+constexpr int kMaxSerial = 1'000'000'000;
 constexpr double kLockSeconds = 2;  // how long to wait for the lock of a Voda that was just killed
 
 struct StartName {
@@ -38,6 +40,7 @@ std::optional<StartName> ParseName(std::string_view name) {
   if (code != std::errc() || dash == last || *dash != '-' || parsed.worker < 0) return std::nullopt;
   const auto [end, code2] = std::from_chars(dash + 1, last, parsed.serial);
   if (code2 != std::errc() || end != last || parsed.serial < 0) return std::nullopt;
+  if (parsed.serial > kMaxSerial) return std::nullopt;  // a job made it up
   return parsed;
 }
 
@@ -46,7 +49,8 @@ struct NamedStart {
   std::string folder;
 };
 
-Result<std::vector<NamedStart>> Named(const std::string& path) {
+// By serial; only the newest kMostStarts of them, and how many others there are.
+Result<std::vector<NamedStart>> Named(const std::string& path, std::size_t* others = nullptr) {
   std::vector<NamedStart> named;
   const auto names = ListFolder(path);
   if (!names) return names.error();
@@ -55,6 +59,9 @@ Result<std::vector<NamedStart>> Named(const std::string& path) {
   }
   std::sort(named.begin(), named.end(),
             [](const NamedStart& a, const NamedStart& b) { return a.name.serial < b.name.serial; });
+  const std::size_t spare = named.size() - std::min(named.size(), JobFolder::kMostStarts);
+  named.erase(named.begin(), named.begin() + static_cast<std::ptrdiff_t>(spare));
+  if (others != nullptr) *others = spare;
   return named;
 }
 
@@ -110,13 +117,23 @@ std::string StartPath(const std::string& job_path, int worker, int serial) {
 
 Result<std::vector<StartRecord>> JobFolder::Starts() const {
   std::vector<StartRecord> starts;
-  auto all = Named(path_);
+  std::size_t ignored = 0;
+  std::size_t spec_bytes = 0;
+  auto all = Named(path_, &ignored);
   if (!all) return all.error();
-  for (NamedStart& named : *all) {
+  // Those that run are among the newest.
+  for (auto at = all->rbegin(); at != all->rend(); ++at) {
+    NamedStart& named = *at;
     StartRecord start{.worker = named.name.worker, .serial = named.name.serial};
-    const auto text = ReadUntrusted(SpecPath(named.folder), kMaxSpecBytes);
+    const std::size_t room = kMostSpecBytes - spec_bytes;
+    const auto text = ReadUntrusted(SpecPath(named.folder), std::min(kMaxSpecBytes, room));
     if (!text) return text.error();
+    if (!*text && UntrustedSize(SpecPath(named.folder)) > static_cast<std::int64_t>(room)) {
+      ++ignored;
+      continue;
+    }
     if (*text) {
+      spec_bytes += (*text)->size();
       if (auto spec = DecodeWorkerSpec(**text)) start.spec = std::move(*spec);
     }
     const auto exit = ReadExit(named.folder);
@@ -128,6 +145,12 @@ Result<std::vector<StartRecord>> JobFolder::Starts() const {
     start.folder = std::move(named.folder);
     starts.push_back(std::move(start));
   }
+  if (ignored > 0) {
+    Log(LogLevel::kWarn,
+        "a job has made more folders of starts, or larger ones, than Voda does; the rest is ignored",
+        {{"folder", path_}, {"ignored", ignored}});
+  }
+  std::reverse(starts.begin(), starts.end());
   return starts;
 }
 
@@ -150,22 +173,54 @@ Result<std::optional<JobIdentity>> JobFolder::Identity() const {
   return *text ? DecodeIdentity(**text) : std::nullopt;
 }
 
-Result<bool> JobFolder::Claim(const JobIdentity& job) const {
-  const auto owner = Identity();
-  if (!owner) return owner.error();
-  if (*owner) return (*owner)->token == job.token;
+Result<bool> JobFolder::BelongsTo(const std::string& token) const {
+  const auto beginning = ReadUntrustedAt(IdentityPath(), 0, kTokenWithin);
+  if (!beginning) return beginning.error();
+  if (const auto owner = DecodeToken(*beginning)) return *owner == token;
   const auto starts = Starts();
   if (!starts) return starts.error();
   for (const StartRecord& start : *starts) {
     for (const EnvVar& variable : start.spec ? start.spec->env : std::vector<EnvVar>()) {
-      if (variable.name == "VODA_PROGRESS_TOKEN" && variable.value != job.token) return false;
+      if (variable.name == "VODA_PROGRESS_TOKEN" && variable.value != token) return false;
     }
   }
+  return true;
+}
+
+Result<bool> JobFolder::Claim(const JobIdentity& job) const {
+  const auto ours = BelongsTo(job.token);
+  if (!ours || !*ours) return ours;
+  const auto owner = Identity();
+  if (!owner) return owner.error();
+  if (*owner) return true;
+  const auto named = Named(path_);
+  if (!named) return named.error();
   Status written = MakeFolder(path_, 0700);
   if (written) written = ReplaceFile(IdentityPath(), Encode(job), 0600, Durable::kNo);
   // On a full disk, its starts still name the job.
-  if (!written && starts->empty()) return written.error();
+  if (!written && named->empty()) return written.error();
   return true;
+}
+
+bool JobFolder::RestoreRights() const {
+  bool missing = false;
+  const auto restore = [&missing](const std::string& path, mode_t kind, mode_t rights) {
+    struct stat about {};
+    if (::lstat(path.c_str(), &about) != 0 || (about.st_mode & S_IFMT) != kind) return;
+    if ((about.st_mode & rights) == rights) return;
+    // What took the file's place meanwhile is the same user's, and not followed if it is a link.
+    if (::fchmodat(AT_FDCWD, path.c_str(), rights, AT_SYMLINK_NOFOLLOW) == 0) missing = true;
+  };
+  restore(path_, S_IFDIR, 0700);
+  for (const std::string& file : {TallyPath(), IdentityPath(), EndPath()}) restore(file, S_IFREG, 0600);
+  const auto named = Named(path_);
+  if (!named) return missing;
+  for (const NamedStart& start : *named) {
+    restore(start.folder, S_IFDIR, 0700);
+    for (const auto& path : {SpecPath, LockPath, ExitPath, VerdictPath, CgroupPath})
+      restore(path(start.folder), S_IFREG, 0600);
+  }
+  return missing;
 }
 
 // The time of an empty file, which takes no room on a full disk.

@@ -34,6 +34,9 @@ std::string StartPath(const std::string& job_path, int worker, int serial);
 class JobFolder {
  public:
   static constexpr int kStartsKept = 10;  // how many starts with a verdict are kept for each worker
+  // A job can make folders, too: of all starts no more are looked at, nor more bytes of their specs.
+  static constexpr std::size_t kMostStarts = 20'000;
+  static constexpr std::size_t kMostSpecBytes = std::size_t{256} << 20;
 
   explicit JobFolder(std::string path) : path_(std::move(path)) {}
   const std::string& path() const { return path_; }
@@ -41,6 +44,8 @@ class JobFolder {
   // Makes this the folder of a job, if it is nobody's; returns false if it is another job's. A folder without
   // a name in it is that of the job whose workers were started there.
   Result<bool> Claim(const JobIdentity& job) const;
+  // Whether it is the folder of the job with this token, or nobody's, by the same rules.
+  Result<bool> BelongsTo(const std::string& token) const;
   // Nothing if the folder does not say.
   Result<std::optional<JobIdentity>> Identity() const;
   // Notes that the job has ended for Voda, which will not run it again.
@@ -48,7 +53,11 @@ class JobFolder {
   // When that was, if it was.
   Result<std::optional<double>> End() const;
 
-  // All starts, by serial. An error if any of their files cannot be read now: what it holds may be the end
+  // Gives Voda back the rights to its folders and files that the job has taken away, which it can because it
+  // runs as the same user. Returns whether any were missing.
+  bool RestoreRights() const;
+
+  // The starts, by serial. An error if any of their files cannot be read now: what it holds may be the end
   // of a worker.
   Result<std::vector<StartRecord>> Starts() const;
   Result<bool> AnyShim() const;

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "local/test_cluster.h"
 
@@ -81,6 +83,77 @@ TEST(JobFolder, WithoutDescriptorsNobodyGetsAFolder) {
   const testing::NoDescriptors none;
   EXPECT_FALSE(job.Claim(Identity(7, "first")));
   EXPECT_FALSE(job.Claim(Identity(7, "second")));
+}
+
+TEST(JobFolder, BelongsToWhomItNames) {
+  const Folder folder;
+  const JobFolder job(folder.path() + "/7");
+  EXPECT_TRUE(job.BelongsTo("first").value()) << "it is nobody's";
+  JobIdentity identity = Identity(7, "first");
+  identity.document.assign(kTokenWithin * 3, ' ');
+  ASSERT_TRUE(job.Claim(identity).value());
+  EXPECT_TRUE(job.BelongsTo("first").value());
+  EXPECT_FALSE(job.BelongsTo("second").value());
+}
+
+mode_t RightsOf(const std::string& path) {
+  struct stat about {};
+  EXPECT_EQ(::lstat(path.c_str(), &about), 0) << path;
+  return about.st_mode & 0777;
+}
+
+TEST(JobFolder, TakesBackTheRightsThatAJobTookAway) {
+  const Folder folder;
+  const JobFolder job(folder.path() + "/7");
+  ASSERT_TRUE(job.Claim(Identity(7, "first")).value());
+  WorkerSpec spec;
+  spec.argv = {"true"};
+  const std::string start = job.NewStart(spec).value();
+  EXPECT_FALSE(job.RestoreRights()) << "nothing is missing";
+  const std::string outside = folder.path() + "/outside";
+  ASSERT_TRUE(ReplaceFile(outside, "", 0600, Durable::kNo));
+  ASSERT_EQ(::chmod(outside.c_str(), 0), 0);
+  ASSERT_EQ(::symlink(outside.c_str(), ExitPath(start).c_str()), 0);
+  for (const std::string& path : {SpecPath(start), start, job.path() + "/job", job.path()})
+    ASSERT_EQ(::chmod(path.c_str(), 0), 0);
+  EXPECT_TRUE(job.RestoreRights());
+  EXPECT_EQ(RightsOf(job.path()), 0700U);
+  EXPECT_EQ(RightsOf(job.path() + "/job"), 0600U);
+  EXPECT_EQ(RightsOf(start), 0700U);
+  EXPECT_EQ(RightsOf(SpecPath(start)), 0600U);
+  EXPECT_EQ(RightsOf(outside), 0U) << "a link is not followed";
+  EXPECT_FALSE(job.RestoreRights());
+}
+
+TEST(JobFolder, OfFoldersThatAJobMadeTheNewestAreLookedAt) {
+  const Folder folder;
+  const JobFolder job(folder.path());
+  constexpr int kMade = static_cast<int>(JobFolder::kMostStarts) + 5;
+  for (int i = 0; i < kMade; ++i) ASSERT_EQ(::mkdir(StartPath(folder.path(), 0, i).c_str(), 0700), 0);
+  ASSERT_EQ(::mkdir((folder.path() + "/w0-2147483647").c_str(), 0700), 0);  // no serial comes after it
+  const auto starts = job.Starts();
+  ASSERT_TRUE(starts);
+  ASSERT_EQ(starts->size(), JobFolder::kMostStarts);
+  EXPECT_EQ(starts->front().serial, 5);
+  EXPECT_EQ(starts->back().serial, kMade - 1);
+}
+
+TEST(JobFolder, SpecsAreReadUpToALimitForAllOfThem) {
+  const Folder folder;
+  const JobFolder job(folder.path());
+  constexpr std::size_t kEach = kMaxSpecBytes - 1;
+  constexpr int kFit = static_cast<int>(JobFolder::kMostSpecBytes / kEach);
+  for (int i = 0; i < kFit + 3; ++i) {
+    WorkerSpec spec;
+    spec.argv = {"true"};
+    spec.serial = i;
+    const std::string start = job.NewStart(spec).value();
+    ASSERT_EQ(::truncate(SpecPath(start).c_str(), kEach), 0);
+  }
+  const auto starts = job.Starts();
+  ASSERT_TRUE(starts);
+  ASSERT_EQ(starts->size(), static_cast<std::size_t>(kFit));
+  EXPECT_EQ(starts->back().serial, kFit + 2);
 }
 
 TEST(JobFolder, TheIdsOfAllJobsInOrder) {

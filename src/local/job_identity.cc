@@ -42,4 +42,15 @@ std::optional<JobIdentity> DecodeIdentity(std::string_view text) {
   return std::nullopt;
 }
 
+std::optional<std::string> DecodeToken(std::string_view beginning) {
+  if (beginning.substr(0, kIdentityHead.size()) != kIdentityHead) return std::nullopt;
+  beginning.remove_prefix(kIdentityHead.size());
+  std::string_view key;
+  std::string_view value;
+  while (NextField(beginning, key, value)) {
+    if (key == "token") return std::string(value);
+  }
+  return std::nullopt;
+}
+
 }  // namespace voda::local

@@ -23,5 +23,8 @@ inline constexpr std::size_t kMaxIdentityBytes = std::size_t{64} << 20;
 std::string Encode(const JobIdentity& identity);
 // Nothing if it is not whole.
 std::optional<JobIdentity> DecodeIdentity(std::string_view text);
+// Only the token, which is in the first kTokenWithin bytes.
+inline constexpr std::size_t kTokenWithin = 4096;
+std::optional<std::string> DecodeToken(std::string_view beginning);
 
 }  // namespace voda::local

@@ -16,6 +16,8 @@ namespace {
 constexpr double kLongOrder = 20;
 // How long to wait before files that could not be read are read again.
 constexpr double kReadAgain = 0.5;
+// How long a shim may take to notice that its Voda died.
+constexpr double kFindSeconds = 10;
 
 double RanSince(double began) {
   return began > 0 ? std::max(0.0, UptimeNow() - began) : 0;
@@ -35,6 +37,7 @@ JobRunner::JobRunner(Machine& machine, AcceptedJob job)
                machine.config().shim_seconds, machine.watch()) {}
 
 std::vector<std::string> JobRunner::Adopt() {
+  find_until_ = UptimeNow() + kFindSeconds;
   if (const Status adopted = TryAdopt(); !adopted) {
     unread_ = adopted.error().message;
     adopt_at_ = UptimeNow() + kReadAgain;
@@ -67,14 +70,23 @@ void JobRunner::NoteEnd() {
 }
 
 Status JobRunner::TryAdopt() {
+  Status adopted = ReadAndAdopt();
+  if (!adopted && !foreign_ && workers_.folder().RestoreRights()) adopted = ReadAndAdopt();
+  return adopted;
+}
+
+Status JobRunner::ReadAndAdopt() {
   // One that nobody knows is only stopped.
   if (!job_.token.empty()) {
     if (Status claimed = Claim(); !claimed) return claimed;
+    const auto ended = workers_.folder().End();
+    if (!ended) return ended.error();
+    ended_before_ = ended->has_value();
   }
   if (Status recalled = Recall(); !recalled) return recalled;
   const auto tally = workers_.folder().Tally();
   if (!tally) return tally.error();
-  auto found = workers_.Adopt();
+  auto found = workers_.Adopt({.wait_until = machine_.AdoptionUntil(), .give_up = find_until_});
   if (!found) return found.error();
   found_ = std::move(*found);
   failures_ = *tally;
@@ -107,11 +119,22 @@ void JobRunner::AdoptLate(double now) {
   if (forgotten() && foreign_) return unread_.clear();  // nothing of the job is there
   if (now < adopt_at_) return;
   adopt_at_ = now + kReadAgain;
-  if (!TryAdopt()) return;
+  if (const Status adopted = TryAdopt(); !adopted) {
+    unread_ = adopted.error().message;
+    return TellStuck(unread_);
+  }
   unread_.clear();
+  TellStuck({});
   Log(LogLevel::kInfo, "a job is taken over after all", {{"job", job_.name}});
   // The scheduler was told that nothing runs.
   if (!believed_.empty() && !forgotten()) machine_.Post(job_.gpu_type, WorkersObserved{job_.name, believed_});
+}
+
+void JobRunner::TellStuck(const std::string& why) {
+  if (why == stuck_) return;
+  stuck_ = why;
+  machine_.Notice(
+      {.job = job_.name, .gpu_type = job_.gpu_type, .kind = JobNotice::Kind::kStuck, .message = why});
 }
 
 void JobRunner::Execute(OrderInHand order) {
@@ -126,11 +149,13 @@ void JobRunner::Forget() {
 void JobRunner::Advance(double now) {
   if (!unread_.empty()) AdoptLate(now);
   if (!unread_.empty()) return;
+  if (ended_before_) EndAgain(now);
   if (!found_.empty()) LookAtFound(now);
   WorkerProcesses::Changes changes = workers_.Look(now);
   for (const int number : changes.started) TakeStart(*workers_.Find(number));
   for (const WorkerProcesses::FailedStart& failed : changes.failed) TakeFailedStart(failed);
   for (StartRecord& start : changes.ended) TakeEnd(std::move(start), now);
+  TellStuck(workers_.Unread());
   if (running() && Consider(now)) {
     Work(now);
     if (running() && !order_) Tell();
@@ -168,7 +193,11 @@ void JobRunner::LookAtFound(double now) {
     if (!running()) break;
     if (!start.spec || start.spec->incarnation != workers_.last_incarnation()) {
       if (!start.verdict) Close(start, {ExitVerdict::Kind::kLost, 0});
-    } else if (!start.verdict) {
+      continue;
+    }
+    if (start.exit && start.spec->boot == BootId())
+      found_ran_ = std::max(found_ran_, start.exit->ended - start.spec->started);
+    if (!start.verdict) {
       TakeEnd(std::move(start), now);
     } else if (start.verdict->kind == ExitVerdict::Kind::kCompleted) {
       Complete(now);
@@ -178,6 +207,25 @@ void JobRunner::LookAtFound(double now) {
     }
   }
   looking_back_ = false;
+}
+
+// The service believes the job to be active although it has seen its end: its store is an older copy. The job
+// ends again as it did then, and is not run a second time.
+void JobRunner::EndAgain(double now) {
+  ended_before_ = false;
+  if (!running()) return;
+  Log(LogLevel::kError, "the store is an older copy: a job that is active in it has ended since",
+      {{"job", job_.name}, {"folder", workers_.folder().path()}});
+  for (const StartRecord& start : std::exchange(found_, {})) {
+    if (!start.verdict) continue;
+    if (start.verdict->kind == ExitVerdict::Kind::kCompleted) return Complete(now);
+    if (start.verdict->kind == ExitVerdict::Kind::kFatal) {
+      return Fail(Message(start, fmt::format("failure {}", start.verdict->number)),
+                  start.exit.value_or(ExitRecord{}));
+    }
+  }
+  machine_.Gone(job_.name);
+  phase_ = Phase::kEnded;
 }
 
 void JobRunner::TakeEnd(StartRecord start, double now) {
@@ -352,10 +400,11 @@ void JobRunner::AdvanceEnding(double now) {
   if (phase_ != Phase::kCompleting || now >= stop_at_) workers_.StopAll(now);
   if (!workers_.live().empty()) return;
   if (phase_ == Phase::kForgotten) return;
+  const double ran = ran_since_ > 0 ? RanSince(ran_since_) : found_ran_;
   if (phase_ == Phase::kCompleting) {
-    machine_.Post(job_.gpu_type, JobCompleted{job_.name, RanSince(ran_since_)});
+    machine_.Post(job_.gpu_type, JobCompleted{job_.name, ran});
   } else {
-    machine_.Post(job_.gpu_type, JobFailed{job_.name, message_, RanSince(ran_since_), exit_code_});
+    machine_.Post(job_.gpu_type, JobFailed{job_.name, message_, ran, exit_code_});
   }
   phase_ = Phase::kEnded;
 }

@@ -133,8 +133,12 @@ class JobRunner {
   };
 
   Status TryAdopt();
+  Status ReadAndAdopt();
+  // Tells the job's user what its GPUs wait for; nothing: for nothing any more.
+  void TellStuck(const std::string& why);
   void AdoptLate(double now);
   void LookAtFound(double now);
+  void EndAgain(double now);
   void TakeStart(const Worker& worker);
   void TakeFailedStart(const WorkerProcesses::FailedStart& failed);
   void TakeEnd(StartRecord start, double now);
@@ -146,10 +150,13 @@ class JobRunner {
   void Tell();
 
   Phase phase_ = Phase::kRunning;
-  bool ours_ = false;     // whether the folder is known to be the job's
-  bool foreign_ = false;  // or another job's
-  std::string unread_;    // why nothing could be adopted yet
-  double adopt_at_ = 0;   // when that is tried again
+  bool ours_ = false;          // whether the folder is known to be the job's
+  bool foreign_ = false;       // or another job's
+  bool ended_before_ = false;  // its folder says that it has ended, and the service does not know
+  std::string unread_;         // why nothing could be adopted yet
+  double adopt_at_ = 0;        // when that is tried again
+  double find_until_ = 0;      // until when it may still be about to become known who holds a lock
+  std::string stuck_;          // what its user was told that its GPUs wait for
   std::vector<OrderInHand> queue_;
   std::vector<Deed> deeds_;
   int deeds_incarnation_ = 0;
@@ -157,6 +164,7 @@ class JobRunner {
   int disturbed_row_ = 0;
   double stop_at_ = 0;
   double ran_since_ = 0;  // of the order in hand when the job ended (OrderInHand)
+  double found_ran_ = 0;  // seconds that its workers ran which ended before this run
   std::string message_;
   int exit_code_ = 0;
   std::string repair_;  // why workers are started again

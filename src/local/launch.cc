@@ -20,12 +20,6 @@
 
 namespace voda::local {
 
-namespace {
-
-constexpr double kFindSeconds = 10;  // how long a shim may take to notice that its Voda died
-
-}  // namespace
-
 Result<Fd> TakeLock(const std::string& folder) {
   const std::string path = LockPath(folder);
   Fd lock(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
@@ -92,8 +86,7 @@ Shim Launch::Go() {
   return std::move(shim_);
 }
 
-Result<std::optional<Shim>> FindShim(const std::string& folder) {
-  const double give_up = UptimeNow() + kFindSeconds;
+Result<std::optional<Shim>> FindShim(const std::string& folder, const FindPatience& patience) {
   for (;;) {
     auto held = LockHeld(folder);
     if (!held) return held.error();
@@ -101,7 +94,8 @@ Result<std::optional<Shim>> FindShim(const std::string& folder) {
     const auto lock = ReadLock(folder);
     if (!lock) return lock.error();
     const LockRecord record = lock->value_or(LockRecord{});
-    const bool late = UptimeNow() > give_up;
+    const double now = UptimeNow();
+    const bool late = now >= patience.give_up;
     if (record.pid > 0) {
       Shim shim{.pid = record.pid, .handle = os::OpenProcess(record.pid)};
       if (!shim.handle.ok() && errno != ESRCH) return SystemError("watch the shim", errno);
@@ -113,6 +107,8 @@ Result<std::optional<Shim>> FindShim(const std::string& folder) {
     } else if (late) {
       return std::optional<Shim>();
     }
+    if (now >= patience.wait_until)
+      return Error{fmt::format("whoever holds the lock of {} does not say yet who it is", folder)};
     const timespec pause{0, 5'000'000};
     ::nanosleep(&pause, nullptr);
   }

@@ -55,10 +55,15 @@ class Launch {
   Shim shim_;    // set once it has reported
 };
 
-// The shim that holds the folder's lock; nothing once it is gone, and an error if that cannot be told. This
-// waits a little for a shim that is about to take the lock, so it is only for the time before the cluster's
-// thread runs.
-Result<std::optional<Shim>> FindShim(const std::string& folder);
+// How long a shim may take to say who it is, by UptimeNow(). It does so within moments, or ends because its
+// Voda died. But a job can lock files, too.
+struct FindPatience {
+  double wait_until = 0;  // until then FindShim waits; for the time before the cluster's thread runs
+  double give_up = 0;     // until then it is an error, and from then on whoever holds the lock is no shim
+};
+
+// The shim that holds the folder's lock; nothing once it is gone, and an error if that cannot be told yet.
+Result<std::optional<Shim>> FindShim(const std::string& folder, const FindPatience& patience);
 
 // Whether the process behind a pidfd has ended; reaps it if it is our child (if Voda is process 1).
 bool Ended(const Shim& shim);

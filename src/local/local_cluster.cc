@@ -45,7 +45,8 @@ using local::OrderInHand;
 constexpr int kFirstPort = 20000;
 constexpr int kPorts = 12000;
 
-constexpr double kStraySeconds = 5;  // how long to wait for the end of killed processes
+constexpr double kAdoptionSeconds = 2;  // how long all adoptions may wait before the API answers
+constexpr double kStraySeconds = 5;     // how long to wait for the end of killed processes
 
 void Pause() {
   const timespec pause{0, 10'000'000};
@@ -131,11 +132,11 @@ class LocalClusterImpl final : public LocalCluster, private local::Machine {
     });
   }
 
-  void EraseJob(std::int64_t id) override {
-    Enqueue([this, id] {
-      erase_.insert(id);
+  void EraseJob(std::int64_t id, const std::string& token) override {
+    Enqueue([this, id, token] {
+      erase_.emplace(id, token);
       for (const auto& [name, runner] : runners_) {
-        if (runner->job().id != id) continue;
+        if (runner->job().id != id || runner->job().token != token) continue;
         runner->Forget();
         active_.insert(name);
       }
@@ -144,6 +145,7 @@ class LocalClusterImpl final : public LocalCluster, private local::Machine {
 
   void Run() override {
     StopUnknown();
+    adoption_until_ = UptimeNow();
     thread_ = std::thread([this] { Loop(); });
   }
 
@@ -156,8 +158,11 @@ class LocalClusterImpl final : public LocalCluster, private local::Machine {
     return *port;
   }
 
-  std::vector<std::string> LogFiles(std::int64_t id, int worker) const override {
-    return JobFolder(JobPath(config_, id)).LogFiles(worker);
+  std::vector<std::string> LogFiles(std::int64_t id, const std::string& token, int worker) const override {
+    const JobFolder folder(JobPath(config_, id));
+    const auto ours = folder.BelongsTo(token);
+    if (!ours || !*ours) return {};
+    return folder.LogFiles(worker);
   }
 
   bool ReadLogs(const LogRequest&) override { return false; }  // there are files
@@ -279,10 +284,27 @@ class LocalClusterImpl final : public LocalCluster, private local::Machine {
 
   void EraseFolders() {
     for (auto at = erase_.begin(); at != erase_.end();) {
+      const auto& [id, token] = *at;
       const bool in_use = std::any_of(runners_.begin(), runners_.end(),
-                                      [&](const auto& entry) { return entry.second->job().id == *at; });
-      if (!in_use) Erase(JobPath(config_, *at));
-      at = in_use ? std::next(at) : erase_.erase(at);
+                                      [&](const auto& entry) { return entry.second->job().id == id; });
+      if (in_use) {
+        ++at;
+        continue;
+      }
+      const JobFolder folder(JobPath(config_, id));
+      auto ours = folder.BelongsTo(token);
+      if (!ours && folder.RestoreRights()) ours = folder.BelongsTo(token);
+      if (!ours) {
+        ++at;  // the next look tells
+        continue;
+      }
+      if (*ours) {
+        Erase(folder.path());
+      } else {
+        Log(LogLevel::kWarn, "a folder is not erased, because it belongs to another job",
+            {{"folder", folder.path()}});
+      }
+      at = erase_.erase(at);
     }
   }
 
@@ -346,8 +368,13 @@ class LocalClusterImpl final : public LocalCluster, private local::Machine {
   void Erase(const std::string& folder) override { eraser_.Erase(folder); }
   const LocalConfig& config() const override { return config_; }
   local::DescriptorWatch& watch() override { return *watcher_; }
+  double AdoptionUntil() override {
+    if (adoption_until_ == 0) adoption_until_ = UptimeNow() + kAdoptionSeconds;
+    return adoption_until_;
+  }
   void Post(const std::string& gpu_type, Event event) override { sink_.Post({{gpu_type, std::move(event)}}); }
   void Notice(const JobNotice& notice) override { sink_.Notice(notice); }
+  void Gone(const std::string& job) override { sink_.Gone(job, {}); }
   void SetFailures(const std::string& job, int failures) override {
     const std::lock_guard guard(mutex_);
     failures_[job] = failures;
@@ -409,10 +436,11 @@ class LocalClusterImpl final : public LocalCluster, private local::Machine {
   std::map<std::string, std::unique_ptr<Port>> ports_;
 
   // These belong to the thread and, before it runs, to the caller.
+  double adoption_until_ = 0;  // 0: none has begun
   std::map<std::string, std::vector<int>> devices_;
   std::map<std::string, std::unique_ptr<JobRunner>> runners_;
   std::set<std::string> active_;
-  std::set<std::int64_t> erase_;
+  std::set<std::pair<std::int64_t, std::string>> erase_;  // ids and tokens
   mutable unsigned next_port_ = static_cast<unsigned>(::getpid()) * 17U;
 
   std::atomic<bool> stop_ = false;

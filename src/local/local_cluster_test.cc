@@ -589,18 +589,18 @@ TEST_F(LocalClusterTest, ForgettingStopsAndErasingRemoves) {
   cluster->Run();
   ASSERT_EQ(cluster.Do(ActionKind::kStart, "job", "aa"), "done");
   ASSERT_TRUE(WaitFor([&] {
-    const Strings files = cluster->LogFiles(1, 1);
+    const Strings files = cluster->LogFiles(1, "secret", 1);
     return !files.empty() && Slurp(files[0]) == "hello\n";
   }));
   cluster->ForgetJob("job");
   EXPECT_TRUE(WaitFor([&] { return Workers().empty(); }));
   EXPECT_EQ(cluster.Count<JobFailed>() + cluster.Count<WorkersObserved>(), 0);
-  const Strings files = cluster->LogFiles(1, 1);
+  const Strings files = cluster->LogFiles(1, "secret", 1);
   ASSERT_EQ(files.size(), 1U);
   EXPECT_EQ(Slurp(files[0]), "hello\n");
-  cluster->EraseJob(1);
+  cluster->EraseJob(1, "secret");
   EXPECT_TRUE(WaitFor([&] { return !local::Exists(jobs() + "/1"); }));
-  EXPECT_EQ(cluster->LogFiles(1, 1), Strings{});
+  EXPECT_EQ(cluster->LogFiles(1, "secret", 1), Strings{});
 }
 
 TEST_F(LocalClusterTest, ErasingALargeFolderHoldsUpNobody) {
@@ -614,7 +614,7 @@ TEST_F(LocalClusterTest, ErasingALargeFolderHoldsUpNobody) {
   other.id = 2;
   cluster->AddJob(other, false);
   cluster->Run();
-  cluster->EraseJob(1);
+  cluster->EraseJob(1, "secret");
   // Orders are carried out in turn, so the folder's name is free before the next start.
   ASSERT_EQ(cluster.Do(ActionKind::kStart, "other", "a"), "done");
   EXPECT_FALSE(local::Exists(jobs() + "/1"));
@@ -622,7 +622,7 @@ TEST_F(LocalClusterTest, ErasingALargeFolderHoldsUpNobody) {
   cluster->AddJob(ShellJob("job", "echo hello; exec sleep 1000"), false);
   ASSERT_EQ(cluster.Do(ActionKind::kStart, "job", "a"), "done");
   EXPECT_TRUE(WaitFor([&] { return local::ListFolder(trash).value().empty(); }));
-  EXPECT_EQ(Lines(cluster->LogFiles(1, 0).at(0), 1), Strings{"hello"});
+  EXPECT_EQ(Lines(cluster->LogFiles(1, "secret", 0).at(0), 1), Strings{"hello"});
 }
 
 // A torchrun that starts training anew each time it fails, and reports this as torchrun does. A script
@@ -684,7 +684,7 @@ TEST_F(LocalClusterTest, RestartsThatAChangeBroughtAboutAreNoFailures) {
   ASSERT_EQ(cluster.Do(ActionKind::kStart, "job", "a"), "done");
   ASSERT_EQ(cluster.Do(ActionKind::kGrow, "job", "aab"), "done");
   Make("go");
-  ASSERT_TRUE(WaitFor([&] { return local::LastAttempt(jobs() + "/1/w0-0", UptimeNow()).number == 5; }));
+  ASSERT_TRUE(WaitFor([&] { return local::LastAttempt(jobs() + "/1/w0-0", 0, UptimeNow()).number == 5; }));
   EXPECT_EQ(cluster.End("job", 5), "none");
   EXPECT_EQ(cluster->Failures("job"), 0);
 }
@@ -707,7 +707,7 @@ TEST_F(LocalClusterTest, LogsOfEveryStartAreKeptUpToALimit) {
   cluster->AddJob(job, false);
   cluster->Run();
   for (int i = 0; i < 14; ++i) ASSERT_NE(cluster.Do(ActionKind::kStart, "job", "a"), "done");
-  const Strings files = cluster->LogFiles(1, 0);
+  const Strings files = cluster->LogFiles(1, "secret", 0);
   // Starts with a verdict are pruned at the next start.
   EXPECT_EQ(files.size(), 11U);
   EXPECT_EQ(Slurp(files.back()), "job-14\n");
@@ -861,8 +861,8 @@ TEST_F(LocalClusterTest, TheOperatorsScriptIsReplacedByOurs) {
   cluster->Run();
   ASSERT_EQ(cluster.Do(ActionKind::kStart, "mpi", "abc"), "done");
   const std::string script = jobs() + "/1/discover_hosts.sh";
-  ASSERT_TRUE(WaitFor([&] { return !cluster->LogFiles(1, 0).empty(); }));
-  EXPECT_EQ(Lines(cluster->LogFiles(1, 0)[0], 1), Strings{"localhost:6"});
+  ASSERT_TRUE(WaitFor([&] { return !cluster->LogFiles(1, "secret", 0).empty(); }));
+  EXPECT_EQ(Lines(cluster->LogFiles(1, "secret", 0)[0], 1), Strings{"localhost:6"});
   const std::string env = Slurp(work() + "/env");
   EXPECT_NE(env.find("\nVODA_DISCOVER_HOSTS=" + script + "\n"), std::string::npos);
   EXPECT_NE(env.find("\nSCRIPT=x=" + script + ",/etc/mpi/discover_hosts.sh.old\n"), std::string::npos) << env;

@@ -15,9 +15,13 @@ class Machine {
 
   virtual const LocalConfig& config() const = 0;
   virtual DescriptorWatch& watch() = 0;
+  // Until when adoptions may wait for shims, all of them together; past once the cluster's thread runs.
+  virtual double AdoptionUntil() = 0;
 
   virtual void Post(const std::string& gpu_type, Event event) = 0;
   virtual void Notice(const JobNotice& notice) = 0;
+  // The job was deleted before, and whoever believes it to be there is wrong.
+  virtual void Gone(const std::string& job) = 0;
   virtual void SetFailures(const std::string& job, int failures) = 0;
   virtual void SetRanUnheard(const std::string& job, double seconds) = 0;
   // Takes a folder away at once and removes its content later.

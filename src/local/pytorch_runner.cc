@@ -68,7 +68,7 @@ class PyTorchRunner final : public JobRunner {
   void OnAdopted() override {
     adopted_ = true;
     for (const auto& [number, worker] : workers_.live()) {
-      attempts_[worker.start.serial] = LastAttempt(worker.start.folder, UptimeNow()).number;
+      attempts_[worker.start.serial] = LastAttempt(worker.start.folder, 0, UptimeNow()).number;
     }
     if (workers_.Find(0) == nullptr) return;
     const double now = UptimeNow();
@@ -264,7 +264,7 @@ class PyTorchRunner final : public JobRunner {
     std::map<int, int> seen;
     for (const auto& [number, worker] : workers_.live()) {
       if (worker.stopping || !worker.start.spec) continue;
-      const Attempt last = LastAttempt(worker.start.folder, now);
+      const Attempt last = LastAttempt(worker.start.folder, worker.start.spec->started, now);
       const int before = attempts_[worker.start.serial];
       seen[worker.start.serial] = std::max(before, last.number);
       if (last.number - before <= failed) continue;

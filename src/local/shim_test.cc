@@ -19,6 +19,11 @@ using testing::Folder;
 using testing::Slurp;
 using testing::WaitFor;
 
+FindPatience Patiently() {
+  const double until = UptimeNow() + testing::kPatience;
+  return {.wait_until = until, .give_up = until};
+}
+
 // Starts a shim and tells it to start its worker.
 Result<Shim> StartShim(const std::string& program, const std::string& folder) {
   auto launch = Launch::Begin(program, folder);
@@ -124,7 +129,7 @@ TEST_F(RemovedFolderTest, TheNextVodaFindsTheShim) {
   BeginWaiting();
   ASSERT_EQ(::rename(job().c_str(), (job() + ".moved").c_str()), 0);
   EXPECT_TRUE(WaitFor([&] { return LockHeld(path()).value(); }));
-  const auto found = FindShim(path());
+  const auto found = FindShim(path(), Patiently());
   ASSERT_TRUE(found && *found);
   EXPECT_EQ((*found)->pid, shim_.pid);
   Go();
@@ -260,12 +265,21 @@ TEST_F(ShimTest, ALockIsHeldFromTheStartAndASecondShimIsRefused) {
   EXPECT_TRUE(LockHeld(path()).value());
   const auto second = StartShim("/proc/self/exe", path());
   EXPECT_FALSE(second);
-  auto found = FindShim(path());
+  auto found = FindShim(path(), Patiently());
   ASSERT_TRUE(found && *found);
   EXPECT_EQ((*found)->pid, shim_.pid);
   SendSignal(shim_, SIGTERM);
   WaitExit();
-  EXPECT_FALSE(FindShim(path()).value());
+  EXPECT_FALSE(FindShim(path(), Patiently()).value());
+}
+
+TEST_F(ShimTest, AForeignHolderOfTheLockIsWaitedForNoLongerThanAsked) {
+  const auto lock = TakeLock(path());
+  ASSERT_TRUE(lock);
+  EXPECT_FALSE(FindShim(path(), {.wait_until = 0, .give_up = UptimeNow() + 1e6})) << "it may become a shim";
+  const auto found = FindShim(path(), {});
+  ASSERT_TRUE(found);
+  EXPECT_FALSE(*found) << "it is none";
 }
 
 TEST_F(ShimTest, AShimThatIsNotThereIsAnError) {

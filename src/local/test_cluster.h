@@ -257,6 +257,11 @@ class TestCluster : private ClusterSink {
     }
     return seconds;
   }
+  // The jobs that the cluster says are gone.
+  std::vector<std::string> Gone() {
+    const std::lock_guard guard(mutex_);
+    return gone_;
+  }
   int Notices(JobNotice::Kind kind) {
     const std::lock_guard guard(mutex_);
     int count = 0;
@@ -278,7 +283,11 @@ class TestCluster : private ClusterSink {
   // A machine keeps no jobs.
   void Ready(LedgerContents, std::vector<TypedEvent>) override {}
   void Found(FoundJob, std::vector<TypedEvent>) override {}
-  void Gone(const std::string&, std::vector<TypedEvent>) override {}
+  void Gone(const std::string& job, std::vector<TypedEvent>) override {
+    const std::lock_guard guard(mutex_);
+    gone_.push_back(job);
+    changed_.notify_all();
+  }
   void Answer(std::function<void()>) override {}
 
   void WaitEvents(double seconds, const std::function<bool(const std::vector<Event>&)>& done) {
@@ -290,6 +299,7 @@ class TestCluster : private ClusterSink {
   std::condition_variable changed_;
   std::vector<Event> events_;
   std::vector<JobNotice> notices_;
+  std::vector<std::string> gone_;
   std::string error_;
   ActionId last_id_ = 0;
   std::unique_ptr<LocalCluster> cluster_;  // last, because its thread calls back

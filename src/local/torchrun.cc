@@ -40,12 +40,15 @@ bool HasWord(std::string_view text, std::string_view word) {
   return false;
 }
 
-// Seconds since the folder was last changed; it is made when the attempt begins and does not change later.
-double Age(const std::string& folder) {
+// When the folder was last changed, by UptimeNow(); it is made when the attempt begins and does not change
+// later. Only the wall clock tells, and somebody may have set it since, so the answer stays between the
+// worker's start and now. 0 if there is no such folder.
+double ChangedAt(const std::string& folder, double started, double now) {
   struct stat status {};
-  if (::stat(folder.c_str(), &status) != 0) return -1;
-  return WallNow() -
-         (static_cast<double>(status.st_mtim.tv_sec) + 1e-9 * static_cast<double>(status.st_mtim.tv_nsec));
+  if (::stat(folder.c_str(), &status) != 0) return 0;
+  const double age = WallNow() - (static_cast<double>(status.st_mtim.tv_sec) +
+                                  1e-9 * static_cast<double>(status.st_mtim.tv_nsec));
+  return std::clamp(now - age, std::min(started, now), now);
 }
 
 }  // namespace
@@ -93,7 +96,7 @@ std::string TorchrunPath(const std::string& start_folder) {
   return start_folder + "/torchrun";
 }
 
-Attempt LastAttempt(const std::string& start_folder, double now) {
+Attempt LastAttempt(const std::string& start_folder, double started, double now) {
   namespace fs = std::filesystem;
   Attempt last;
   std::error_code gone;  // a missing folder has no attempts
@@ -106,8 +109,8 @@ Attempt LastAttempt(const std::string& start_folder, double now) {
       const int number = NumberAfter(kAttempt, at->path().filename().string());
       if (number <= last.number) continue;
       last.number = number;
-      const double age = Age(fmt::format("{}/{}{}", run->path().string(), kAttempt, number - 1));
-      last.previous_began = age < 0 ? 0 : now - age;
+      last.previous_began =
+          ChangedAt(fmt::format("{}/{}{}", run->path().string(), kAttempt, number - 1), started, now);
     }
   }
   return last;

@@ -38,7 +38,8 @@ struct Attempt {
   double previous_began = 0;
 };
 
-// The latest attempt of a start; its number is also 0 if nothing can be seen.
-Attempt LastAttempt(const std::string& start_folder, double now);
+// The latest attempt of a start, which began at `started` by UptimeNow(); its number is also 0 if nothing can
+// be seen.
+Attempt LastAttempt(const std::string& start_folder, double started, double now);
 
 }  // namespace voda::local

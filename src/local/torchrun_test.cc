@@ -1,8 +1,10 @@
 #include "local/torchrun.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 #include "local/environment.h"
@@ -63,6 +65,24 @@ class TrainingOf {
  private:
   pid_t pid_ = -1;
 };
+
+// The clock may have been set since the attempt began.
+TEST(Torchrun, AnAttemptBeganAfterTheStartOfItsWorkerAndBeforeNow) {
+  const testing::Folder start;
+  const std::string run = TorchrunPath(start.path()) + "/run";
+  for (const char* attempt : {"/attempt_0", "/attempt_1"}) ASSERT_TRUE(MakeFolder(run + attempt, 0700));
+  const auto began = [&](double wall) {
+    const timespec at{static_cast<time_t>(wall), 0};
+    const timespec times[] = {at, at};
+    EXPECT_EQ(::utimensat(AT_FDCWD, (run + "/attempt_0").c_str(), times, 0), 0);
+    const Attempt last = LastAttempt(start.path(), 1000, 5000);
+    EXPECT_EQ(last.number, 1);
+    return last.previous_began;
+  };
+  EXPECT_NEAR(began(WallNow() - 2000), 3000, 1000);
+  EXPECT_EQ(began(WallNow() - 86400), 1000);
+  EXPECT_EQ(began(WallNow() + 86400), 5000);
+}
 
 TEST(Torchrun, TrainingOfAnotherVodasJobIsNotOurs) {
   const testing::Folder ours;

@@ -28,11 +28,11 @@ Result<std::unique_ptr<Watcher>> Watcher::Make() {
   return std::unique_ptr<Watcher>(new Watcher(std::move(poll), std::move(wake)));
 }
 
-void Watcher::Add(int descriptor) {
+bool Watcher::Add(int descriptor) {
   epoll_event event{};
   event.events = EPOLLIN;
   event.data.fd = descriptor;
-  VODA_CHECK(::epoll_ctl(poll_.get(), EPOLL_CTL_ADD, descriptor, &event) == 0);
+  return ::epoll_ctl(poll_.get(), EPOLL_CTL_ADD, descriptor, &event) == 0;
 }
 
 void Watcher::Remove(int descriptor) {

@@ -14,7 +14,7 @@ class Watcher final : public DescriptorWatch {
  public:
   static Result<std::unique_ptr<Watcher>> Make();
 
-  void Add(int descriptor) override;
+  bool Add(int descriptor) override;
   void Remove(int descriptor) override;
 
   // Waits until a descriptor is readable, another thread calls Wake, or `seconds` have passed.

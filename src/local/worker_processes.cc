@@ -32,7 +32,7 @@ struct FoundStart {
   std::optional<LockRecord> lock;  // of one that does not run and has no record of its end
 };
 
-Result<std::vector<FoundStart>> FindStarts(const JobFolder& folder) {
+Result<std::vector<FoundStart>> FindStarts(const JobFolder& folder, const FindPatience& patience) {
   std::vector<FoundStart> found;
   auto starts = folder.Starts();
   if (!starts) return starts.error();
@@ -40,7 +40,7 @@ Result<std::vector<FoundStart>> FindStarts(const JobFolder& folder) {
     FoundStart& one = found.emplace_back();
     one.start = std::move(start);
     if (one.start.exit) continue;
-    auto shim = FindShim(one.start.folder);
+    auto shim = FindShim(one.start.folder, patience);
     if (!shim) return shim.error();
     one.shim = std::move(*shim);
     if (one.shim) continue;
@@ -74,8 +74,8 @@ WorkerProcesses::~WorkerProcesses() {
     watch_.Remove(worker.starting() ? worker.launch->descriptor() : worker.shim.handle.get());
 }
 
-Result<std::vector<StartRecord>> WorkerProcesses::Adopt() {
-  auto found = FindStarts(folder_);
+Result<std::vector<StartRecord>> WorkerProcesses::Adopt(const FindPatience& patience) {
+  auto found = FindStarts(folder_, patience);
   if (!found) return found.error();
   std::vector<StartRecord> ended;
   const std::string boot = BootId();
@@ -95,7 +95,7 @@ Result<std::vector<StartRecord>> WorkerProcesses::Adopt() {
         watch_.Remove(twin->second.shim.handle.get());
         live_.erase(twin);
       }
-      watch_.Add(worker.shim.handle.get());
+      worker.watched = watch_.Add(worker.shim.handle.get());
       live_.emplace(number, std::move(worker));
       continue;
     }
@@ -137,7 +137,7 @@ Result<const Worker*> WorkerProcesses::Start(WorkerSpec spec) {
   worker.start.folder = std::move(*folder);
   worker.start.spec = std::move(spec);
   worker.launch = std::move(*launch);
-  watch_.Add(worker.launch->descriptor());
+  worker.watched = watch_.Add(worker.launch->descriptor());
   return &live_.emplace(number, std::move(worker)).first->second;
 }
 
@@ -161,10 +161,12 @@ void WorkerProcesses::StopAll(double now) {
 std::optional<StartRecord> WorkerProcesses::Closed(Worker& worker, double now) {
   const std::string& folder = worker.start.folder;
   std::optional<ExitRecord> exit;
-  if (const auto recorded = ReadExit(folder)) {
+  auto recorded = ReadExit(folder);
+  if (!recorded && folder_.RestoreRights()) recorded = ReadExit(folder);
+  if (recorded) {
     exit = *recorded;
   } else if (records_matter_) {
-    if (!std::exchange(worker.unread, true)) {
+    if (std::exchange(worker.unread, recorded.error().message).empty()) {
       watch_.Remove(worker.shim.handle.get());
       Log(LogLevel::kError, "the record of a worker's end cannot be read yet",
           {{"folder", folder}, {"error", recorded.error().message}});
@@ -228,7 +230,7 @@ void WorkerProcesses::LookAtStarts(double now, Changes& changes) {
     worker.shim = worker.launch->Go();
     worker.launch.reset();
     worker.began = now;
-    watch_.Add(worker.shim.handle.get());
+    worker.watched = watch_.Add(worker.shim.handle.get());
     changes.started.push_back(number);
   }
 }
@@ -278,6 +280,13 @@ void WorkerProcesses::Write(const StartRecord& start, ExitVerdict::Kind kind) co
     Log(LogLevel::kWarn, "verdict not written", {{"error", written.error().message}});
 }
 
+std::string WorkerProcesses::Unread() const {
+  for (const auto& [number, worker] : live_) {
+    if (!worker.unread.empty()) return worker.unread;
+  }
+  return {};
+}
+
 const Worker* WorkerProcesses::Find(int worker) const {
   const auto at = live_.find(worker);
   return at == live_.end() ? nullptr : &at->second;
@@ -287,6 +296,7 @@ double WorkerProcesses::Next(double now) const {
   double next = std::numeric_limits<double>::infinity();
   if (look_at_ > now) next = look_at_;
   for (const auto& [number, worker] : live_) {
+    if (!worker.watched) next = std::min(next, now + kLookAgain);
     if (worker.starting()) {
       const bool at_once = worker.stopping || worker.launch->ready();
       next = std::min(next, at_once ? now : worker.start.spec->started + shim_seconds_);

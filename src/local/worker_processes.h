@@ -23,10 +23,11 @@ struct Worker {
   std::unique_ptr<Launch> launch;  // until the shim is told to start the worker
   Shim shim;                       // from then on
   double began = 0;                // when the shim was told
+  bool watched = true;             // whether a descriptor tells when there is something to look at
   bool stopping = false;
   double kill_at = 0;      // when the shim itself is killed, for a worker that is stopping
   bool shim_gone = false;  // it left no record, and its remaining processes are being killed
-  bool unread = false;     // its record could not be read at the last look
+  std::string unread;      // why its record could not be read at the last look
 
   bool starting() const { return launch != nullptr; }
 };
@@ -35,7 +36,8 @@ struct Worker {
 class DescriptorWatch {
  public:
   virtual ~DescriptorWatch() = default;
-  virtual void Add(int descriptor) = 0;
+  // False if the kernel has no room for it: then its owner has to look again by itself.
+  virtual bool Add(int descriptor) = 0;
   virtual void Remove(int descriptor) = 0;
 };
 
@@ -57,7 +59,7 @@ class WorkerProcesses {
   // Takes over what runs. Returns the starts that have ended: those that never ran, or went down with the
   // machine, get the verdict lost, and those without a record count as killed. After an error nothing is
   // taken over, and it may be called again.
-  Result<std::vector<StartRecord>> Adopt();
+  Result<std::vector<StartRecord>> Adopt(const FindPatience& patience);
 
   // Begins a start, and sets serial, started and boot of the spec. Look tells what becomes of it.
   Result<const Worker*> Start(WorkerSpec spec);
@@ -81,6 +83,8 @@ class WorkerProcesses {
   Changes Look(double now);
 
   const std::map<int, Worker>& live() const { return live_; }
+  // Why the end of a worker is not known although its shim is gone; empty if there is none.
+  std::string Unread() const;
   const Worker* Find(int worker) const;
   const JobFolder& folder() const { return folder_; }
   int last_incarnation() const { return last_incarnation_; }

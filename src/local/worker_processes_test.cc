@@ -17,13 +17,15 @@ using testing::WaitFor;
 // Once it is patient, it does not return from a shim that is to be watched before that shim has ended.
 class PatientWatch final : public DescriptorWatch {
  public:
-  void Add(int descriptor) override {
+  bool Add(int descriptor) override {
     pollfd handle{.fd = descriptor, .events = POLLIN, .revents = 0};
     if (patient && ::poll(&handle, 1, 20'000) == 1) ++ended;
+    return room;
   }
   void Remove(int /*descriptor*/) override {}
 
   bool patient = false;
+  bool room = true;
   int ended = 0;
 };
 
@@ -102,14 +104,30 @@ TEST(WorkerProcesses, NothingIsAdoptedWhileFilesCannotBeRead) {
   WorkerProcesses next(JobFolder(folder.path()), "/proc/self/exe", 20, watch);
   {
     const testing::NoDescriptors none;
-    EXPECT_FALSE(next.Adopt());
+    EXPECT_FALSE(next.Adopt({}));
   }
-  const auto ended = next.Adopt();
+  const auto ended = next.Adopt({});
   ASSERT_TRUE(ended) << ended.error().message;
   ASSERT_EQ(ended->size(), 1U);
   ASSERT_TRUE((*ended)[0].exit);
   EXPECT_TRUE((*ended)[0].exit->success());
   EXPECT_FALSE((*ended)[0].verdict);
+}
+
+// The kernel limits how much one user may watch.
+TEST(WorkerProcesses, WhatCannotBeWatchedIsLookedAtAgain) {
+  const Folder folder;
+  PatientWatch watch;
+  watch.room = false;
+  WorkerProcesses workers(JobFolder(folder.path()), "/proc/self/exe", 1000, watch);
+  ASSERT_TRUE(workers.Start(Program({"true"})));
+  std::vector<StartRecord> ended;
+  EXPECT_TRUE(WaitFor([&] {
+    const double now = UptimeNow();
+    ended = workers.Look(now).ended;
+    EXPECT_TRUE(!ended.empty() || workers.Next(now) < now + 1) << "nobody else would wake it";
+    return !ended.empty();
+  }));
 }
 
 // What a worker put in the place of its record is no record, and nobody waits for a better one.

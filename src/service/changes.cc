@@ -122,7 +122,7 @@ void JobChanges::Erase(const std::string& name, Done done) {
   if (parts_.ledger.KeepsEnded()) return Delete(name, std::move(done));
   // On a full disk its files go first: they may be what fills it, and its record cannot go before there is
   // room.
-  if (parts_.history.DiskFailed()) parts_.cluster.EraseJob(job->record.id);
+  if (parts_.history.DiskFailed()) parts_.cluster.EraseJob(job->record.id, job->record.token);
   parts_.history.Remove(job->record.id,
                         [this, id = job->record.id, name, done = std::move(done)](const Status& removed) {
                           if (!removed)
@@ -136,9 +136,11 @@ void JobChanges::Erase(const std::string& name, Done done) {
 }
 
 void JobChanges::Drop(std::int64_t id) {
-  if (parts_.jobs.Find(id) == nullptr) return;
+  const JobEntry* job = parts_.jobs.Find(id);
+  if (job == nullptr) return;
+  const std::string token = job->record.token;
   parts_.jobs.Remove(id);
-  parts_.cluster.EraseJob(id);
+  parts_.cluster.EraseJob(id, token);
 }
 
 void JobChanges::Hold(const std::string& name, bool held, Done done) {

@@ -252,14 +252,14 @@ void Routes::JobLogs(const Call& call) {
     }
     JobCluster* cluster = &service.cluster();
     if (StreamLogs(*cluster, call, worker, tail, follow)) return;
-    OnThreadPool(call.reply, [this, call, cluster, id = job->record.id, worker, tail, follow,
-                              none = NoSuchWorker(job->record, worker)] {
-      const std::vector<std::string> files = cluster->LogFiles(id, worker);
+    OnThreadPool(call.reply, [this, call, cluster, id = job->record.id, token = job->record.token, worker,
+                              tail, follow, none = NoSuchWorker(job->record, worker)] {
+      const std::vector<std::string> files = cluster->LogFiles(id, token, worker);
       if (files.empty() && none) return call.reply->Send(ToResponse(*none));
       if (files.empty() && !follow) return call.reply->Send(TextResponse({}));
       auto stream = call.reply->Stream(TextResponse({}));
       LogFollower::Source source;
-      source.files = [cluster, id, worker] { return cluster->LogFiles(id, worker); };
+      source.files = [cluster, id, token, worker] { return cluster->LogFiles(id, token, worker); };
       source.ended = [this, name = call.name](const std::function<void(bool)>& tell) {
         engine_.PostAlways([name, tell](Service& of) {
           const JobEntry* entry = of.jobs().Find(name);

@@ -97,7 +97,7 @@ class ObjectCluster final : public JobCluster {
     return spec.gpus_per_worker;
   }
   void AddNode(const std::string&, const std::vector<int>&) override {}
-  std::vector<std::string> LogFiles(std::int64_t, int) const override { return {}; }
+  std::vector<std::string> LogFiles(std::int64_t, const std::string&, int) const override { return {}; }
   bool ReadLogs(const LogRequest&) override { return false; }
   std::vector<std::string> AddJob(const AcceptedJob& job, bool known) override {
     Objects::Object& object = objects_.all[job.name];
@@ -105,7 +105,7 @@ class ObjectCluster final : public JobCluster {
     return known ? object.workers : std::vector<std::string>();
   }
   void ForgetJob(const std::string&) override {}
-  void EraseJob(std::int64_t) override {}
+  void EraseJob(std::int64_t, const std::string&) override {}
   int Failures(const std::string&) const override { return 0; }
   Cluster& PortFor(const std::string&) override { return port_; }
 

@@ -31,7 +31,7 @@ class ObedientCluster final : public JobCluster {
   }
   Status CanStart() const override { return able; }
   void AddNode(const std::string&, const std::vector<int>&) override {}
-  std::vector<std::string> LogFiles(std::int64_t, int) const override { return {}; }
+  std::vector<std::string> LogFiles(std::int64_t, const std::string&, int) const override { return {}; }
   bool ReadLogs(const LogRequest&) override { return false; }
   std::vector<std::string> AddJob(const AcceptedJob& job, bool known) override {
     return known ? running[job.name] : std::vector<std::string>();
@@ -40,7 +40,7 @@ class ObedientCluster final : public JobCluster {
     running.erase(name);
     forgotten.push_back(name);
   }
-  void EraseJob(std::int64_t id) override { erased.push_back(id); }
+  void EraseJob(std::int64_t id, const std::string&) override { erased.push_back(id); }
   Cluster& PortFor(const std::string& gpu_type) override {
     auto& port = ports_[gpu_type];
     if (!port) port = std::make_unique<Port>(*this, gpu_type);
