@@ -270,6 +270,8 @@ bad 2 "--min: Value 0 not in range" set size $bert --min 0
 bad 2 "--max: Value 0 not in range 1 to 65536" set size $bert --max 0
 bad 2 "--data: is empty" get jobs --data ""
 bad 2 "--data: is empty" up --data ""
+bad 2 "--data: is empty" store rebuild --data ""
+bad 2 "--workdir: is empty" up --workdir ""
 bad 2 "name is required" explain
 bad 2 "" get
 bad 2 "" get nothing

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <cmath>
 #include <memory>
 #include <string>
 
@@ -23,12 +24,21 @@ struct Args {
   Output output = Output::kDefault;
 };
 
+// No more exact than SpokenDuration says how long it is until then.
+double RoundedTime(double time, double left) {
+  constexpr double kMinute = 60;
+  constexpr double kHour = 3600;
+  const double step = left < 595 ? 10 : left < 24 * kHour ? kMinute : kHour;
+  return std::round(time / step) * step;
+}
+
 // "in 100 s, at 2026-01-01 12:00:00"; a time in the past is "now". The server's clock is the one that
 // counts.
 std::string Ahead(double time, const Value& answer, bool guessed = false) {
   const double left = time - (answer["now"].number() ? answer["now"].Number() : WallNow());
   if (left <= 0) return "now";
-  return fmt::format("in {}{}, at {}{}", guessed ? "about " : "", SpokenDuration(left), LocalTime(time),
+  return fmt::format("in {}{}, at {}{}", guessed ? "about " : "", SpokenDuration(left),
+                     LocalTime(guessed ? RoundedTime(time, left) : time),
                      guessed ? " (a guess: other jobs report no progress)" : "");
 }
 

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "cli/commands.h"
+#include "cli/session.h"
 #include "client/config.h"
 #include "service/rebuild.h"
 
@@ -46,7 +47,9 @@ void AddStore(CLI::App& app) {
   auto* rebuild =
       store->add_subcommand("rebuild", "Bring back jobs from their folders after voda.db was lost");
   const auto data = std::make_shared<std::string>();
-  rebuild->add_option("--data", *data, "the folder of `voda up`")->type_name("DIR")->envname("VODA_HOME");
+  RefuseEmpty(*rebuild->add_option("--data", *data, "the folder of `voda up`")
+                   ->type_name("DIR")
+                   ->envname("VODA_HOME"));
   rebuild->footer(kFooter);
   rebuild->callback([data] { Run(*data); });
 }

@@ -259,10 +259,10 @@ void AddUp(CLI::App& app) {
       ->type_name("NAME")
       ->allow_extra_args(false);
   command->add_flag("--no-auth", flags->no_auth, "ask for no token; loopback only");
-  command
-      ->add_option("--workdir", flags->working_dir,
-                   "where jobs without workingDir start; else the current folder")
-      ->type_name("DIR");
+  RefuseEmpty(*command
+                   ->add_option("--workdir", flags->working_dir,
+                                "where jobs without workingDir start; else the current folder")
+                   ->type_name("DIR"));
   command->add_flag(
       "--private-network", flags->private_network,
       "each job has a network of its own, with nothing but loopback: no other user of the machine "

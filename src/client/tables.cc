@@ -198,7 +198,12 @@ std::string EtaOf(const Value& job) {
   if (HasEnded(job)) return kNone;
   if (job["held"].Flag()) return "held";
   if (!job["remaining_seconds"].number()) return kNone;
-  return (IsGuessed(job) ? "~" : "") + GoDuration(job["remaining_seconds"].Number());
+  const double remaining = job["remaining_seconds"].Number();
+  if (!IsGuessed(job)) return GoDuration(remaining);
+  // A guess is not known to the second.
+  constexpr double kMinute = 60;
+  const double step = remaining < 10 * kMinute ? 10 : kMinute;
+  return "~" + GoDuration(std::round(remaining / step) * step);
 }
 
 }  // namespace voda

@@ -51,6 +51,10 @@ TEST(Tables, WhatIsUnknownIsSaid) {
   EXPECT_EQ(EtaOf(*ParseJson(R"({"status": "Completed", "remaining_seconds": 3})")), "<none>");
   EXPECT_EQ(EtaOf(*ParseJson(R"({"status": "Running", "remaining_seconds": 3600, "estimate": "guessed"})")),
             "~1h0m0s");
+  EXPECT_EQ(EtaOf(*ParseJson(R"({"status": "Running", "remaining_seconds": 6039, "estimate": "guessed"})")),
+            "~1h41m0s");
+  EXPECT_EQ(EtaOf(*ParseJson(R"({"status": "Running", "remaining_seconds": 6039, "estimate": "learned"})")),
+            "1h40m39s");
   EXPECT_EQ(EtaOf(*ParseJson(R"({"status": "Running", "remaining_seconds": 3600, "estimate": "learned"})")),
             "1h0m0s");
   EXPECT_EQ(NodesOf(*ParseJson(R"({"nodes": []})")), "<none>");

@@ -13,6 +13,7 @@
 
 #include "core/decide.h"
 #include "document/documents.h"
+#include "document/json_reader.h"
 #include "document/json_writer.h"
 #include "kube/time.h"
 #include "model/guess.h"
@@ -26,8 +27,36 @@ constexpr int kGpusMax = 1 << 24;
 constexpr std::size_t kJobsMax = 200'000;
 constexpr double kNanos = 1e-9;
 
+// Values of a body, keys included. A value takes 40 bytes however short its text is, so their number is
+// bounded by the size of the body, too; the reference writes about 17 bytes for each.
+constexpr std::size_t kValuesMax = 16'000'000;
+constexpr std::size_t kBytesPerValue = 4;
+constexpr std::size_t kValuesOfAnyBody = 1000;
+
 struct Wrong {
   std::string message;
+};
+
+// Counts values and builds nothing.
+class ValueCount final : public JsonEvents {
+ public:
+  explicit ValueCount(std::size_t most) : most_(most) {}
+
+  bool OnScalar(Value&) override { return Count(); }
+  bool OnKey(std::string&) override { return Count(); }
+  bool OnObject() override { return Count(); }
+  bool OnObjectEnd() override { return true; }
+  bool OnArray() override { return Count(); }
+  bool OnArrayEnd() override { return true; }
+  std::string Where() const override { return "body"; }
+
+ private:
+  bool Count() {
+    return ++count_ <= most_ || Fail(fmt::format("body: more than {} values; send less at once", most_));
+  }
+
+  const std::size_t most_;
+  std::size_t count_ = 0;
 };
 
 const Value& Object(const Value& parent, const char* name, const std::string& path) {
@@ -120,6 +149,8 @@ Job JobOf(const Value& from, const std::string& path) {
 }  // namespace
 
 Result<AllocationRequest> ParseAllocationRequest(std::string_view body, double now) {
+  ValueCount values(std::min(kValuesMax, kValuesOfAnyBody + body.size() / kBytesPerValue));
+  if (!ReadJson(body, values, body.size()) && !values.error().message.empty()) return values.error();
   const auto read = ParseJson(body);
   if (!read || !read->map()) return Error{"the body must be a JSON object"};
   const Value& document = *read;

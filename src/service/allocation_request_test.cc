@@ -93,6 +93,19 @@ TEST(AllocationRequest, ErrorsNameTheField) {
             "body.SchedulerID: a string is expected");
 }
 
+// What is built of a body takes memory in proportion to it.
+TEST(AllocationRequest, MoreValuesThanABodyOfItsSizeHasAreRefusedBeforeAnythingIsBuilt) {
+  const auto refused = [](std::string_view piece, std::size_t pieces) {
+    std::string body = "{\"AlgorithmName\": \"FIFO\", \"ReadyJobs\": [";
+    for (std::size_t i = 0; i < pieces; ++i) body += piece;
+    const auto request = ParseAllocationRequest(body, 0);
+    return request ? std::string("accepted") : request.error().message;
+  };
+  EXPECT_EQ(refused("0,", 100'000), "body: more than 51010 values; send less at once");
+  EXPECT_EQ(refused("[", 100'000), "body: more than 26010 values; send less at once");
+  EXPECT_EQ(refused("0,", 90), "the body must be a JSON object") << "its end is missing";
+}
+
 TEST(AllocationRequest, AnUnknownAlgorithmListsTheKnownOnes) {
   const auto request = ParseAllocationRequest(R"({"AlgorithmName": "Best", "NumGpu": 1})", 0);
   ASSERT_TRUE(request);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <map>
 #include <memory>
 #include <set>
 #include <utility>
@@ -21,12 +22,12 @@ using local::JobIdentity;
 
 // What the store knows.
 struct Known {
-  std::set<std::int64_t> ids;
+  std::map<std::int64_t, std::string> ids;  // and tokens
   std::set<std::string> names;
   std::set<std::string> tokens;
 
   void Add(std::int64_t id, const std::string& name, const std::string& token) {
-    ids.insert(id);
+    ids.emplace(id, token);
     names.insert(name);
     tokens.insert(token);
   }
@@ -49,21 +50,25 @@ struct ToldJob {
   std::shared_ptr<const JobSpec> spec;
   std::optional<double> ended;
   JobStatus status = JobStatus::kCanceled;  // of one that has ended
+  int exit_code = kNoExitCode;
 };
 
 // How a job ended, by the records of its starts.
-JobStatus EndOf(const std::vector<local::StartRecord>& starts) {
+void TakeEnd(const std::vector<local::StartRecord>& starts, ToldJob& told) {
+  const auto take = [&told](JobStatus status, const std::optional<local::ExitRecord>& exit) {
+    told.status = status;
+    if (exit) told.exit_code = exit->status();
+  };
   const local::StartRecord* last = nullptr;  // of worker 0, whose end is the job's
   for (const local::StartRecord& start : starts) {
     if (start.worker == 0) last = &start;
     if (!start.verdict) continue;
-    if (start.verdict->kind == ExitVerdict::Kind::kCompleted) return JobStatus::kCompleted;
-    if (start.verdict->kind == ExitVerdict::Kind::kFatal) return JobStatus::kFailed;
+    if (start.verdict->kind == ExitVerdict::Kind::kCompleted) return take(JobStatus::kCompleted, start.exit);
+    if (start.verdict->kind == ExitVerdict::Kind::kFatal) return take(JobStatus::kFailed, start.exit);
   }
   // A full disk takes no verdict, but always the exit.
-  const bool unjudged = last != nullptr && !last->verdict && last->exit && !last->exit->asked;
-  if (!unjudged) return JobStatus::kCanceled;
-  return last->exit->success() ? JobStatus::kCompleted : JobStatus::kFailed;
+  if (last == nullptr || last->verdict || !last->exit || last->exit->asked) return;
+  take(last->exit->success() ? JobStatus::kCompleted : JobStatus::kFailed, last->exit);
 }
 
 Result<ToldJob> ReadFolder(const JobFolder& folder, std::int64_t id, const Known& known) {
@@ -83,7 +88,7 @@ Result<ToldJob> ReadFolder(const JobFolder& folder, std::int64_t id, const Known
   if (!told.ended) return told;
   const auto starts = folder.Starts();
   if (!starts) return starts.error();
-  told.status = EndOf(*starts);
+  TakeEnd(*starts, told);
   return told;
 }
 
@@ -102,6 +107,7 @@ JobRecord RecordOf(const ToldJob& told, std::string name) {
   record.total_epochs = told.spec->epochs;
   record.status = told.ended ? told.status : JobStatus::kWaiting;
   record.ended = told.ended;
+  record.exit_code = told.exit_code;
   if (told.ended) record.message = "brought back from its folder after the loss of the store";
   return record;
 }
@@ -124,8 +130,18 @@ Result<Rebuilt> RebuildStore(const std::string& data) {
   Rebuilt rebuilt;
   std::vector<LedgerJob> active;
   for (const std::int64_t id : *ids) {
-    if (known->ids.contains(id)) continue;
     const std::string path = fmt::format("{}/{}", jobs, id);
+    if (const auto at = known->ids.find(id); at != known->ids.end()) {
+      const auto ours = JobFolder(path).BelongsTo(at->second);
+      if (!ours) rebuilt.left.push_back(fmt::format("{}: {}", path, ours.error().message));
+      if (ours && !*ours) {
+        rebuilt.left.push_back(fmt::format(
+            "{}: the store knows another job of this number; move the folder away, so that the job "
+            "of the store can be started",
+            path));
+      }
+      continue;
+    }
     const auto told = ReadFolder(JobFolder(path), id, *known);
     if (!told) {
       rebuilt.left.push_back(fmt::format("{}: {}", path, told.error().message));

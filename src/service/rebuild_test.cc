@@ -43,7 +43,10 @@ class RebuildTest : public ::testing::Test {
     start.argv = {"true"};
     if (verdict) {
       EXPECT_TRUE(folder.NewStart(start));
-      EXPECT_TRUE(folder.Write(folder.Starts().value().front(), {*verdict, 1}));
+      const local::StartRecord written = folder.Starts().value().front();
+      EXPECT_TRUE(folder.Write(written, {*verdict, 1}));
+      const local::ExitRecord exit{.code = *verdict == ExitVerdict::Kind::kFatal ? 3 : 0};
+      EXPECT_TRUE(ReplaceFile(local::ExitPath(written.folder), Encode(exit), 0600, Durable::kNo));
     }
     return folder;
   }
@@ -95,6 +98,8 @@ TEST_F(RebuildTest, WhatTheFoldersTellIsInTheStoreAgain) {
   for (const JobRecord& record : *records) {
     EXPECT_EQ(record.status, expected.at(record.name)) << record.name;
     EXPECT_GE(record.ended.value_or(0), 2000) << record.name;
+    const std::map<std::string, int> codes = {{"completed", 0}, {"failed", 3}, {"deleted", kNoExitCode}};
+    EXPECT_EQ(record.exit_code, codes.at(record.name)) << record.name;
   }
   EXPECT_EQ(history.LastId().value(), 7);
 }
@@ -132,6 +137,18 @@ TEST_F(RebuildTest, WhatTheStoreKnowsIsLeftAlone) {
   EXPECT_EQ(again.active, Names{"b"});
   EXPECT_TRUE(again.left.empty());
   EXPECT_TRUE(Rebuild().active.empty());
+}
+
+TEST_F(RebuildTest, AFolderOfAnotherJobUnderAKnownNumberIsToldOf) {
+  Folder(3, "a");
+  Rebuild();
+  std::filesystem::remove_all(data_ + "/jobs/3");
+  Folder(3, "b");
+  const Rebuilt again = Rebuild();
+  EXPECT_TRUE(again.active.empty());
+  ASSERT_EQ(again.left.size(), 1U);
+  EXPECT_NE(again.left[0].find("/jobs/3: the store knows another job of this number"), std::string::npos)
+      << again.left[0];
 }
 
 TEST_F(RebuildTest, ANameThatIsTakenGetsAnother) {

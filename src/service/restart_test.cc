@@ -64,6 +64,21 @@ TEST_F(RestartTest, UnderAnEarlierClockNothingIsPutOffOrCountedTwice) {
   EXPECT_GE((*shown)["total_seconds"].Number(), (*shown)["running_seconds"].Number());
 }
 
+TEST_F(RestartTest, UnderAClockThatIsFarAheadNothingIsForgottenAtOnce) {
+  const std::string name = Submit(Yaml("a", 1, 1));
+  service_->Deliver({"cpu", JobCompleted{name}}, now_);
+  Settle();
+  now_ += 10 * 365 * 86400.0;
+  Open({{"a", 4, "cpu", {}}});
+  Settle();
+  now_ += 3600;
+  Settle();
+  EXPECT_NE(service_->jobs().Find(name), nullptr) << "somebody may notice the clock";
+  now_ += 2 * 86400;
+  Settle();
+  EXPECT_EQ(service_->jobs().Find(name), nullptr);
+}
+
 TEST_F(RestartTest, ADeletionIsNotForgottenOverARestart) {
   const std::string name = Submit(Yaml("a", 1, 1));
   bool answered = false;

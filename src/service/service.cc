@@ -10,6 +10,9 @@ namespace {
 
 constexpr double kFilesEvery = 2;
 constexpr double kPruneEvery = 60;
+// How long a clock that is far ahead of all that was written down may be wrong before anything is forgotten
+// by it.
+constexpr double kClockOnTrial = 86400;
 constexpr double kBeatEvery = 15;
 constexpr double kAccountEvery = 30;
 constexpr double kRetryEvery = 1;
@@ -44,6 +47,9 @@ Status Service::Restore(const LedgerContents& contents, const std::vector<TypedE
   views_.StartedAt(now);
   next_files_ = next_prune_ = next_beat_ = next_account_ = now;
   if (Status restored = takeover_.Restore(contents, nodes, now); !restored) return restored;
+  for (const auto& [id, job] : jobs_.all())
+    newest_before_ = std::max(newest_before_, job.record.ended.value_or(job.record.submitted));
+  restored_at_ = now;
   restored_ = true;
   return Ok{};
 }
@@ -109,10 +115,19 @@ void Service::Periodic(double now) {
 
 void Service::Prune(double now) {
   if (!history_.Error().empty()) return;
-  ledger_.ForgetBefore(now - config_.keys_kept_seconds);
-  history_.Prune(config_.retention, now, [this](const std::vector<std::int64_t>& gone) {
+  const double trusted = TrustedTime(now);
+  ledger_.ForgetBefore(trusted - config_.keys_kept_seconds);
+  history_.Prune(config_.retention, trusted, [this](const std::vector<std::int64_t>& gone) {
     for (const std::int64_t id : gone) changes_.Drop(id);
   });
+}
+
+// The time by which things are old. Under a clock that was set ahead by mistake, everything would be: on the
+// first day of a run, only what passed since the last that was written down counts.
+double Service::TrustedTime(double now) const {
+  const double passed = now - restored_at_;
+  if (newest_before_ == 0 || passed >= kClockOnTrial) return now;
+  return std::min(now, newest_before_ + passed);
 }
 
 void Service::WriteTouched() {

@@ -81,6 +81,7 @@ class Service {
  private:
   void Periodic(double now);
   void Prune(double now);
+  double TrustedTime(double now) const;
   void WriteTouched();
   template <class Flush>
   void Timed(const Flush& flush);
@@ -107,6 +108,8 @@ class Service {
   Gauges gauges_;
 
   bool restored_ = false;
+  double restored_at_ = 0;
+  double newest_before_ = 0;  // the latest time that an earlier run wrote down of a job; 0: none
   double retry_history_at_ = 0;
   double next_files_ = 0, next_prune_ = 0, next_beat_ = 0, next_account_ = 0;
 };
