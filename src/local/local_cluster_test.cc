@@ -293,7 +293,8 @@ TEST_F(LocalClusterTest, TheNameOfARendezvousIsKnownToItsJobAlone) {
   ASSERT_EQ(cluster.Do(ActionKind::kStart, "job-1", "aa"), "done");
   ASSERT_EQ(cluster.Do(ActionKind::kStart, "job-2", "a"), "done");
   const auto secret = [&](std::int64_t id, int worker) {
-    const std::string line = Lines(cluster->LogFiles(id, worker).front(), 1).front();
+    const std::string line =
+        Lines(cluster->LogFiles(id, fmt::format("secret of {}", id), worker).front(), 1).front();
     return line.substr(line.rfind('-'));
   };
   EXPECT_EQ(secret(1, 0), secret(1, 1));
@@ -302,7 +303,7 @@ TEST_F(LocalClusterTest, TheNameOfARendezvousIsKnownToItsJobAlone) {
   const std::string before = secret(1, 0);
   ASSERT_EQ(cluster.Do(ActionKind::kStart, "job-1", "a"), "done");
   EXPECT_TRUE(WaitFor([&] {
-    const Strings files = cluster->LogFiles(1, 0);
+    const Strings files = cluster->LogFiles(1, "secret of 1", 0);
     return files.size() == 2 && !Slurp(files.back()).empty() &&
            Slurp(files.back()).find(before) == std::string::npos;
   }));

@@ -472,8 +472,6 @@ def lost_store(arena):
     arena.up.cli("store", "rebuild")
     for name, job in arena.jobs.items():
         job.counted = False
-        if job.deleted and name in asked:
-            job.deleted = False  # of what was asked later, the copy does not know
         if not job.over:
             job.held, job.most = asked.get(name, (False, job.submitted_most))
     arena.start()
