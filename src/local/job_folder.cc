@@ -188,7 +188,7 @@ Result<bool> JobFolder::BelongsTo(const std::string& token) const {
 }
 
 Result<bool> JobFolder::Claim(const JobIdentity& job) const {
-  const auto ours = BelongsTo(job.token);
+  auto ours = BelongsTo(job.token);
   if (!ours || !*ours) return ours;
   const auto owner = Identity();
   if (!owner) return owner.error();

@@ -284,7 +284,8 @@ class LocalClusterImpl final : public LocalCluster, private local::Machine {
 
   void EraseFolders() {
     for (auto at = erase_.begin(); at != erase_.end();) {
-      const auto& [id, token] = *at;
+      const std::int64_t id = at->first;
+      const std::string& token = at->second;
       const bool in_use = std::any_of(runners_.begin(), runners_.end(),
                                       [&](const auto& entry) { return entry.second->job().id == id; });
       if (in_use) {

@@ -124,7 +124,7 @@ bool KillMembers(const std::string& path) {
   if (!inner) return false;
   bool none = true;
   for (const std::string& name : *inner) {
-    const std::string at = path + "/" + name;
+    const std::string at = fmt::format("{}/{}", path, name);
     struct stat about {};
     if (::lstat(at.c_str(), &about) != 0 || !S_ISDIR(about.st_mode)) continue;
     none = KillMembers(at) && none;
