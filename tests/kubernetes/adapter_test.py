@@ -107,7 +107,9 @@ class AdapterTest(unittest.TestCase):
         probe.order(1, "start", name, "kwok-0,kwok-1")
         self.assertEqual(self.placed(name), ["kwok-0", "kwok-1"])
         touches = self.told(kind, name, 2)
-        self.assertEqual(probe.writes(), 4 + touches)  # create, resume, two pins
+        # Create, resume, two pins. A write counts once it was answered, which is after others can see it.
+        self.cluster.wait_for(lambda: probe.writes() >= 4 + touches, 30, "the last write to be answered")
+        self.assertEqual(probe.writes(), 4 + touches)
         started = self.workers(name)
 
         probe.order(2, "grow", name, "kwok-0,kwok-1,kwok-2,kwok-2")
@@ -136,9 +138,19 @@ class AdapterTest(unittest.TestCase):
 
         # The same order again: nothing is left to write.
         self.told(kind, name, 3)
-        before = probe.writes()
+        before = self.answered(probe)
         probe.order(9, "grow", name, "kwok-2,kwok-2,kwok-2")
         self.assertEqual(probe.writes(), before)
+
+    def answered(self, probe):
+        """How many writes were answered, once no more answers come."""
+        counts = [None]
+
+        def is_quiet():
+            counts.append(probe.writes())
+            return counts[-1] == counts[-2]
+        self.cluster.wait_for(is_quiet, 30, "the last write to be answered", every=0.5)
+        return counts[-1]
 
     def told(self, kind, name, hosts):
         """Waits until the launcher of an MPIJob was told of so many hosts. How many writes that takes."""
