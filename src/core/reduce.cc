@@ -453,11 +453,6 @@ class Reducer {
     if (index == kNoJob) return Ignore();
     if (const auto& in_flight = Active(index).in_flight) {
       CountBriefRun(index, in_flight->action, ran);
-    } else if (Active(index).starts == 0) {
-      // Voda went away before it could confirm the start, whose size is not known any more.
-      Action start{.kind = ActionKind::kStart};
-      start.workers.resize(static_cast<std::size_t>(std::max(1, Seen(index).min)));
-      CountBriefRun(index, start, ran);
     }
     Dirty(event);
     Remove(index, status, message);

@@ -65,28 +65,6 @@ TEST(Reduce, ARunThatEndsBeforeItsStartIsConfirmedCounts) {
   }
 }
 
-// Voda went away before it could confirm the start: nothing is in flight when the end is told.
-TEST(Reduce, ARunOfAnUnconfirmedStartCountsOnlyIfNoStartIsKnown) {
-  for (const int starts : {0, 1}) {
-    CoreHarness core;
-    core.Nodes(1, 4).Arrive(JobBuilder("a").Sizes(2, 2, 2));
-    if (starts == 1) {
-      const auto actions = core.Round();
-      ASSERT_EQ(actions.size(), 1u);
-      core.Event(ActionDone{actions[0].id});
-      core.Event(WorkersObserved{"a", {}});
-    }
-    core.now = 10;
-    core.Event(JobCompleted{"a", 0.25});
-    const EndedJob& ended = core.ended.back();
-    EXPECT_EQ(ended.starts, 1);
-    EXPECT_EQ(ended.ran, starts == 0 ? 0.25 : 0);
-    EXPECT_EQ(ended.waited, starts == 0 ? 9.75 : 10);
-    EXPECT_EQ(ended.gpu_seconds, starts == 0 ? 0.5 : 0);
-    EXPECT_EQ(ended.first_start, starts == 0 ? 9.75 : 0);
-  }
-}
-
 TEST(Reduce, RunningGoesBackToWaitingWhenItsHaltIsConfirmed) {
   CoreHarness core = Running();
   core.Event(JobHeld{"a"});

@@ -195,8 +195,6 @@ void JobRunner::LookAtFound(double now) {
       if (!start.verdict) Close(start, {ExitVerdict::Kind::kLost, 0});
       continue;
     }
-    if (start.exit && start.spec->boot == BootId())
-      found_ran_ = std::max(found_ran_, start.exit->ended - start.spec->started);
     if (!start.verdict) {
       TakeEnd(std::move(start), now);
     } else if (start.verdict->kind == ExitVerdict::Kind::kCompleted) {
@@ -400,7 +398,7 @@ void JobRunner::AdvanceEnding(double now) {
   if (phase_ != Phase::kCompleting || now >= stop_at_) workers_.StopAll(now);
   if (!workers_.live().empty()) return;
   if (phase_ == Phase::kForgotten) return;
-  const double ran = ran_since_ > 0 ? RanSince(ran_since_) : found_ran_;
+  const double ran = RanSince(ran_since_);
   if (phase_ == Phase::kCompleting) {
     machine_.Post(job_.gpu_type, JobCompleted{job_.name, ran});
   } else {

@@ -164,7 +164,6 @@ class JobRunner {
   int disturbed_row_ = 0;
   double stop_at_ = 0;
   double ran_since_ = 0;  // of the order in hand when the job ended (OrderInHand)
-  double found_ran_ = 0;  // seconds that its workers ran which ended before this run
   std::string message_;
   int exit_code_ = 0;
   std::string repair_;  // why workers are started again
