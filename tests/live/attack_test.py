@@ -472,6 +472,8 @@ def lost_store(arena):
     arena.up.cli("store", "rebuild")
     for name, job in arena.jobs.items():
         job.counted = False
+        if job.deleted and name in asked and not os.path.exists(os.path.join(arena.folder(job), "ended")):
+            job.deleted = False  # it had no folder that could tell of its end
         if not job.over:
             job.held, job.most = asked.get(name, (False, job.submitted_most))
     arena.start()
