@@ -123,12 +123,28 @@ TEST_F(AdoptionTest, AJobThatHasEndedIsNotRunForAnOlderStore) {
   }
   TestCluster cluster(jobs());
   EXPECT_EQ(cluster->AddJob(job, true), Strings{});
-  cluster.Order(ActionKind::kStart, "job", "a");
+  const ActionId start = cluster.Order(ActionKind::kStart, "job", "a");
   cluster->Run();
   EXPECT_TRUE(WaitFor([&] { return cluster.Gone() == Strings{"job"}; }));
+  // The scheduler lets go of a deleted job once nothing is in flight for it.
+  EXPECT_EQ(cluster.Outcome(start), "the job has ended");
+  EXPECT_EQ(cluster.Do(ActionKind::kHalt, "job", ""), "the job has ended");
   EXPECT_EQ(cluster.Do(ActionKind::kStart, "nobody", "a"), "there is no job nobody on this machine");
   EXPECT_EQ(Workers(), Strings{});
   EXPECT_EQ(cluster.Count<ActionDone>(), 0);
+}
+
+TEST_F(AdoptionTest, AJobCannotKeepItsEndFromBeingNoted) {
+  const TestJob job = ShellJob("job", "mkdir -p $VODA_JOB_DIR/../ended/full; exec sleep 1000");
+  TestCluster cluster(jobs());
+  cluster->AddJob(job, false);
+  cluster->Run();
+  ASSERT_EQ(cluster.Do(ActionKind::kStart, "job", "a"), "done");
+  ASSERT_TRUE(WaitFor([&] { return local::Exists(jobs() + "/1/ended/full"); }));
+  ASSERT_EQ(cluster.Do(ActionKind::kHalt, "job", ""), "done");
+  cluster->ForgetJob("job");
+  const local::JobFolder folder(jobs() + "/1");
+  EXPECT_TRUE(WaitFor([&] { return folder.End().value().has_value(); }, 5));
 }
 
 TEST_F(AdoptionTest, AJobEndsForAnOlderStoreAsItDid) {

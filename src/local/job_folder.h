@@ -52,6 +52,7 @@ class JobFolder {
   Status NoteEnd(double now) const;
   // When that was, if it was.
   Result<std::optional<double>> End() const;
+  std::string EndPath() const { return path_ + "/ended"; }
 
   // Gives Voda back the rights to its folders and files that the job has taken away, which it can because it
   // runs as the same user. Returns whether any were missing.
@@ -78,7 +79,6 @@ class JobFolder {
  private:
   std::string TallyPath() const { return path_ + "/failures"; }
   std::string IdentityPath() const { return path_ + "/job"; }
-  std::string EndPath() const { return path_ + "/ended"; }
 
   std::string path_;
 };

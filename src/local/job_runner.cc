@@ -65,8 +65,12 @@ void JobRunner::NoteEnd() {
   if (!ours_) return;
   // A folder that somebody removed was made again by a shim, which does not know whose it is.
   if (const Status claimed = Claim(); !claimed && foreign_) return;
-  if (const Status noted = workers_.folder().NoteEnd(WallNow()); !noted)
-    Log(LogLevel::kWarn, "end not noted", {{"job", job_.name}, {"error", noted.error().message}});
+  Status noted = workers_.folder().NoteEnd(WallNow());
+  if (const std::string path = workers_.folder().EndPath(); !noted && Exists(path)) {
+    machine_.Erase(path);  // the job put a folder there
+    noted = workers_.folder().NoteEnd(WallNow());
+  }
+  if (!noted) Log(LogLevel::kWarn, "end not noted", {{"job", job_.name}, {"error", noted.error().message}});
 }
 
 Status JobRunner::TryAdopt() {
@@ -393,8 +397,13 @@ void JobRunner::Fail(std::string message, const ExitRecord& exit) {
 void JobRunner::AdvanceEnding(double now) {
   if (order_) ran_since_ = order_->ran_since;
   order_.reset();
-  queue_.clear();
-  if (phase_ == Phase::kEnded) return;
+  const std::vector<OrderInHand> refused = std::exchange(queue_, {});
+  if (phase_ == Phase::kEnded) {
+    // A job that is gone is let go of only when nothing is in flight for it.
+    for (const OrderInHand& order : refused)
+      machine_.Post(order.gpu_type, ActionFailed{order.id, "the job has ended"});
+    return;
+  }
   if (phase_ != Phase::kCompleting || now >= stop_at_) workers_.StopAll(now);
   if (!workers_.live().empty()) return;
   if (phase_ == Phase::kForgotten) return;
