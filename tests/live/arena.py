@@ -17,11 +17,43 @@ import time
 import live
 
 PATIENCE = 120  # seconds; only a defect takes so long
+EARLY = 20  # seconds after which is said what is waited for
 SLOTS = 10
 KEPT = 30  # ended jobs; older ones are erased
 DISK = "32m"
 OUTCOMES = {"good": ("Completed", 0), "three": ("Failed", 3), "retried": ("Completed", 0), "elastic": ("Completed", 0)}
 FAILURES = {"good": 0, "three": 1, "retried": 2, "elastic": 0}
+
+
+def patiently(condition, seconds, what):
+    """As live.wait_for, and says early what it waits for: a time limit around the program may come first."""
+    try:
+        return live.wait_for(condition, min(seconds, EARLY), what)
+    except AssertionError as late:
+        if seconds <= EARLY:
+            raise
+        print(f"LATE: {late}", flush=True)
+    return live.wait_for(condition, seconds - EARLY, what)
+
+
+def stacks(pid):
+    """Where every thread of a process is."""
+    try:
+        done = subprocess.run(["gdb", "-p", str(pid), "-batch", "-ex", "set pagination off", "-ex", "thread apply all bt"],
+                              capture_output=True, text=True, errors="replace", timeout=60, stdin=subprocess.DEVNULL)
+        if "Thread" in done.stdout:
+            return done.stdout
+    except (OSError, subprocess.TimeoutExpired):
+        pass  # no debugger, or it is stuck as well
+    found = []
+    for thread in os.listdir(f"/proc/{pid}/task"):
+        for file in ("comm", "wchan", "syscall", "stack"):
+            try:
+                with open(f"/proc/{pid}/task/{thread}/{file}") as text:
+                    found.append(f"{thread} {file}: {text.read().strip()}")
+            except OSError as error:
+                found.append(f"{thread} {file}: {error.strerror}")
+    return "\n".join(found)
 
 
 class Impossible(Exception):
@@ -139,7 +171,7 @@ class Arena:
             self.turned_back = self.count
         self.began_off_by = self.off_by
         self.up.start(wait=False, fresh=False)
-        live.wait_for(lambda: self.up.process.poll() is not None or self.lives(), PATIENCE, "voda up to answer")
+        patiently(lambda: self.up.process.poll() is not None or self.lives(), PATIENCE, "voda up to answer")
         if self.up.process.poll() is not None:
             raise AssertionError(f"voda up ended with {self.up.process.returncode}")
 
@@ -152,7 +184,11 @@ class Arena:
             self.up.kill()
             return
         self.up.process.terminate()
-        code = self.up.process.wait(timeout=PATIENCE)
+        try:
+            code = self.up.process.wait(timeout=EARLY)
+        except subprocess.TimeoutExpired:
+            print(f"LATE: SIGTERM has not ended voda up after {EARLY} s\n{stacks(self.up.process.pid)}", flush=True)
+            code = self.up.process.wait(timeout=PATIENCE - EARLY)
         assert code == 0, f"voda up ended with {code} after SIGTERM"
 
     def lives(self):
@@ -211,14 +247,14 @@ class Arena:
             if told["status"] != "Running":
                 return False
             return len(job.starts()) >= (told["starts"] if job.counted else 1)
-        live.wait_for(reached, PATIENCE, lambda: f"{job.name} to run: {self.up.job(job.name)}, ran {job.starts()}")
+        patiently(reached, PATIENCE, lambda: f"{job.name} to run: {self.up.job(job.name)}, ran {job.starts()}")
 
     def completes(self, job):
         self.wait(job, OUTCOMES[job.kind][0])
 
     def wait(self, job, status):
-        live.wait_for(lambda: self.up.job(job.name)["status"] == status, PATIENCE,
-                      lambda: f"{job.name} to be {status}: {self.up.job(job.name)}")
+        patiently(lambda: self.up.job(job.name)["status"] == status, PATIENCE,
+                  lambda: f"{job.name} to be {status}: {self.up.job(job.name)}")
 
     def hold(self, job):
         assert self.up.ask("POST", f"/api/v1/jobs/{job.name}/hold")["held"]
@@ -266,29 +302,29 @@ class Arena:
         for job in [job for job in self.jobs.values() if job.over][:-KEPT]:
             self.up.ask("DELETE", f"/api/v1/jobs/{job.name}?erase=true")
             del self.jobs[job.name]
-            live.wait_for(lambda: not os.path.exists(self.folder(job)), PATIENCE, f"{self.folder(job)} to be gone")
+            patiently(lambda: not os.path.exists(self.folder(job)), PATIENCE, f"{self.folder(job)} to be gone")
 
     # ---- the oracle
 
     def check(self):
         assert self.up.process.poll() is None, f"voda up ended with {self.up.process.returncode}"
-        live.wait_for(self.lives, PATIENCE, "/livez")
-        live.wait_for(self.ready, PATIENCE, "/readyz")
+        patiently(self.lives, PATIENCE, "/livez")
+        patiently(self.ready, PATIENCE, "/readyz")
         told = {}
 
         def differences():
             told.clear()
             told.update(self.up.jobs())
             return self._differences(told)
-        live.wait_for(lambda: not differences(), PATIENCE, lambda: "what was promised:\n  " + "\n  ".join(differences()))
+        patiently(lambda: not differences(), PATIENCE, lambda: "what was promised:\n  " + "\n  ".join(differences()))
         for job in self.jobs.values():
             self._ran_once(job, told[job.name])
-        live.wait_for(lambda: not self.leftovers(), PATIENCE, lambda: f"processes of ended jobs to go: {self.leftovers()}")
+        patiently(lambda: not self.leftovers(), PATIENCE, lambda: f"processes of ended jobs to go: {self.leftovers()}")
         assert not self.stolen, f"somebody else was sent a token: {self.stolen[0]!r}"
         most = self.idle_fds + 64
-        live.wait_for(lambda: self.descriptors() <= most, PATIENCE, lambda: f"{self.descriptors()} descriptors to be {most}")
+        patiently(lambda: self.descriptors() <= most, PATIENCE, lambda: f"{self.descriptors()} descriptors to be {most}")
         most_memory = self.idle_memory + 60
-        live.wait_for(lambda: self.memory() <= most_memory, PATIENCE, lambda: f"{self.memory()} MB to be {most_memory}")
+        patiently(lambda: self.memory() <= most_memory, PATIENCE, lambda: f"{self.memory()} MB to be {most_memory}")
 
     def _differences(self, told):
         found = [f"{name} is not listed" for name in self.jobs if name not in told]

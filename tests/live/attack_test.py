@@ -21,7 +21,7 @@ import time
 import traceback
 
 import live
-from arena import OUTCOMES, PATIENCE, Arena, Impossible
+from arena import OUTCOMES, PATIENCE, Arena, Impossible, patiently
 
 DAY = 86_400
 ATTACKS = {}
@@ -51,9 +51,9 @@ def status_of(arena, method, path, body=None, **keywords):
 
 def progress_token(arena, job):
     """As only the owner of a worker's process can see it."""
-    return live.wait_for(lambda: [env["VODA_PROGRESS_TOKEN"] for _, env in live.environments()
-                                  if env.get("JOB_NAME") == job.name and "VODA_PROGRESS_TOKEN" in env],
-                         PATIENCE, f"a worker of {job.name}")[0]
+    return patiently(lambda: [env["VODA_PROGRESS_TOKEN"] for _, env in live.environments()
+                              if env.get("JOB_NAME") == job.name and "VODA_PROGRESS_TOKEN" in env],
+                     PATIENCE, f"a worker of {job.name}")[0]
 
 
 def maybe_restart(arena):
@@ -105,7 +105,7 @@ def no_descriptors(arena):
     try:
         for job in jobs:
             job.release()
-        live.wait_for(lambda: not arena.leftovers(), PATIENCE, "the workers to end")
+        patiently(lambda: not arena.leftovers(), PATIENCE, "the workers to end")
     finally:
         resource.prlimit(pid, resource.RLIMIT_NOFILE, (soft, hard))
 
@@ -242,10 +242,10 @@ def full_disk(arena):
         ends.release()
         maybe_restart(arena)
         assert arena.up.job(held.name)["held"], "the hold was forgotten"
-        live.wait_for(lambda: not arena.leftovers(), PATIENCE, "the workers to end")
+        patiently(lambda: not arena.leftovers(), PATIENCE, "the workers to end")
     finally:
         os.remove(filler)
-    live.wait_for(arena.ready, PATIENCE, "the store to recover")
+    patiently(arena.ready, PATIENCE, "the store to recover")
     maybe_restart(arena)
     arena.resume(held)
     held.release()
@@ -307,7 +307,7 @@ def stop_voda(arena):
     try:
         for job in jobs:
             job.release()
-        live.wait_for(lambda: not arena.leftovers(), PATIENCE, "the workers to end")
+        patiently(lambda: not arena.leftovers(), PATIENCE, "the workers to end")
     finally:
         arena.up.process.send_signal(signal.SIGCONT)
     for job in jobs:
@@ -344,7 +344,7 @@ def kill_workers(arena):
             pass  # it went with its shim
     if away:
         arena.start()
-    live.wait_for(lambda: len(job.starts()) == 2, PATIENCE, lambda: f"a second start: {arena.up.job(job.name)}")
+    patiently(lambda: len(job.starts()) == 2, PATIENCE, lambda: f"a second start: {arena.up.job(job.name)}")
     arena.running(job)
     job.failures += 1
     job.release()
@@ -406,7 +406,7 @@ def spoiled_files(arena):
         except live.HttpError as error:  # whoever writes its own end has ended after a restart
             assert error.status == 409 and arena.up.job(job.name)["ended"], error
             job.deleted = True
-        live.wait_for(lambda: arena.up.job(job.name)["ended"], PATIENCE, lambda: f"its end: {arena.up.job(job.name)}")
+        patiently(lambda: arena.up.job(job.name)["ended"], PATIENCE, lambda: f"its end: {arena.up.job(job.name)}")
     for path in (f"/api/v1/jobs/{job.name}/logs", f"/api/v1/jobs/{job.name}"):
         try:
             assert "this is not of the job" not in arena.up.ask("GET", path, raw=True)
@@ -425,7 +425,7 @@ def lost_folder(arena):
     else:
         os.rename(folder, arena.path(f"moved-{job.id}"))
     if arena.rng.random() < 0.5:
-        live.wait_for(lambda: os.path.exists(os.path.join(start, "lock")), PATIENCE, "the shim to notice")
+        patiently(lambda: os.path.exists(os.path.join(start, "lock")), PATIENCE, "the shim to notice")
         arena.restart(kill=arena.rng.random() < 0.7)
     job.release()
     arena.completes(job)
@@ -440,6 +440,7 @@ def lost_store(arena):
     older = arena.path("older")
     files = ["voda.db", "voda.db-wal", "voda.db-shm", "voda.db-stops"]
     asked = {}  # what the store keeps of the wishes of users
+    known = {name for name, job in arena.up.jobs().items() if job["ended"]}
     jobs = [arena.submit(), arena.submit("elastic")]
     if how == "older":
         arena.end(kill=False)
@@ -453,8 +454,14 @@ def lost_store(arena):
     arena.submit(released=True)
     arena.delete(arena.submit())
     arena.stream()
-    live.wait_for(lambda: all(job["ended"] for name, job in arena.up.jobs().items() if arena.jobs[name].over), PATIENCE,
-                  "ended jobs to end")
+
+    # Where the store is lost, only the folder tells of an end, and that is written right after the end is told.
+    def over():
+        ended = [name for name, job in arena.up.jobs().items() if job["ended"]]
+        marks = [os.path.join(arena.folder(arena.jobs[name]), "ended") for name in ended if name not in known]
+        return (all(name in ended for name, job in arena.jobs.items() if job.over)
+                and all(os.path.exists(mark) for mark in marks if os.path.exists(os.path.dirname(mark))))
+    patiently(over, PATIENCE, "ended jobs to end")
     arena.end(kill=arena.rng.random() < 0.5)
     for file in files[:3]:
         if os.path.exists(arena.path(file)):
