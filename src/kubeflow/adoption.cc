@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+
 #include "base/log.h"
+#include "model/job.h"
 #include "spec/quantity.h"
 
 namespace voda::kubeflow {
@@ -11,6 +14,8 @@ namespace voda::kubeflow {
 namespace {
 
 constexpr std::int64_t kMostPerWorker = 1024;  // as in a snapshot
+// Between the submission of a job and its object, and between the clocks of Voda and of the API server.
+constexpr double kSlackSeconds = 120;
 
 std::string LeftTo(std::string_view queue) {
   return fmt::format(
@@ -93,6 +98,27 @@ std::optional<FoundJob> Classify(const JobObject& job) {
   // excuse nothing.
   found.refusal = fmt::format("{}", fmt::join(applied.dangers, "\n"));
   return found;
+}
+
+JobState Possible(JobState state, double created, double now) {
+  now = std::max(now, created);
+  state.accounted = std::min(state.accounted, now);
+  // What comes after `accounted` is added by whoever takes the job over.
+  const double lived = std::max(0.0, state.accounted - created) + kSlackSeconds;
+  const auto share = [lived](double& ran, double& waited) {
+    ran = std::min(ran, lived);
+    waited = std::min(waited, lived - ran);
+  };
+  share(state.ran, state.waited);
+  share(state.running, state.waiting);
+  const double most = lived * kMaxWorkers;
+  state.work_done = std::min(state.work_done, most);
+  for (double* gpu_seconds : {&state.gpu_seconds, &state.attained})
+    *gpu_seconds = std::min(*gpu_seconds, most * kMostPerWorker);
+  for (std::optional<double>* time : {&state.first_started, &state.last_change, &state.last_start}) {
+    if (*time) *time = std::clamp(**time, created, now);
+  }
+  return state;
 }
 
 std::optional<FoundJob> Sightings::Look(const JobObject& job) {

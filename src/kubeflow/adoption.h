@@ -16,6 +16,11 @@ namespace voda::kubeflow {
 // service must refuse it, or that it belongs to another queue.
 std::optional<FoundJob> Classify(const JobObject& job);
 
+// What can be true of the state that stands on a job's object, where whoever may write the object may write
+// anything: a job has neither waited nor run for longer than it exists, it has not started before that, and
+// nothing has happened to it in the future. What an honest Voda wrote is left as it is.
+JobState Possible(JobState state, double created, double now);
+
 // Sightings: the objects that are not managed, and what was reported of each. The cluster shows an object
 // every time it changes, which is mostly its status. An object is classified only when something changed
 // that the answer depends on, and reported only when the answer is a new one.

@@ -227,6 +227,64 @@ TEST(Classify, ForgedMarksDoNotGoPastTheRules) {
   }
 }
 
+TEST(Possible, AnHonestStateIsLeftAsItIs) {
+  JobState state;
+  state.held = true;
+  state.priority = 7;
+  state.limits = {1, 2, 64};
+  state.waited = 1000.5;
+  state.ran = 2599.5;
+  state.gpu_seconds = 2599.5 * 64 * 8;
+  state.attained = 1e5;
+  state.waiting = 30;
+  state.running = 2500;
+  state.work_done = 2599.5 * 20;
+  state.accounted = 13'600;
+  state.first_started = 10'100;
+  state.last_change = 13'599;
+  state.last_start = 13'000;
+  state.starts = 3;
+  state.epoch = 4;
+  state.total_epochs = 10;
+  state.reported = true;
+  EXPECT_EQ(Possible(state, 10'000, 13'700), state);
+  EXPECT_EQ(Possible(state, 10'060, 13'700), state) << "its object came a minute after it was submitted";
+}
+
+// Tiresias promotes who has waited for long, and orders by the first start: neither may be made up.
+TEST(Possible, AJobIsNotOlderThanItsObject) {
+  JobState forged;
+  forged.waited = forged.waiting = forged.ran = forged.running = 1e9;
+  forged.gpu_seconds = forged.attained = forged.work_done = 1e308;
+  forged.accounted = 1e12;
+  forged.first_started = 1;
+  forged.last_change = forged.last_start = 1e12;
+  const double created = 10'000;
+  const double now = 13'600;
+  JobState state = Possible(forged, created, now);
+  EXPECT_EQ(state.accounted, now);
+  EXPECT_LE(state.ran + state.waited, now - created + 120);
+  EXPECT_LE(state.running + state.waiting, now - created + 120);
+  EXPECT_LE(state.attained, 1e15);
+  EXPECT_LE(state.gpu_seconds, 1e15);
+  EXPECT_LE(state.work_done, 1e12);
+  EXPECT_EQ(state.first_started, created);
+  EXPECT_EQ(state.last_change, now);
+  EXPECT_EQ(state.last_start, now);
+
+  // Who says that nothing was counted for long gets that time as waiting, and no more.
+  forged.running = forged.ran = 0;
+  forged.accounted = 1;
+  state = Possible(forged, created, now);
+  EXPECT_LE(state.waiting, 120);
+  EXPECT_LE(state.waited, 120);
+
+  // An object from the future, where the clock of Voda is behind.
+  state = Possible(forged, now + 50, now);
+  EXPECT_LE(state.waiting, 120);
+  EXPECT_EQ(state.first_started, now + 50);
+}
+
 // What Voda itself writes into the template of a launcher breaks no rule.
 TEST(Classify, ALauncherThatWasStartedWithTaintsIsStillAccepted) {
   const Json plain = Json::parse(R"({

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <chrono>
 #include <mutex>
 
 #include "base/log.h"
@@ -166,6 +167,7 @@ class Jobs final : public KubeflowJobs, private JobsOwner {
       events_.Record(About(job, {"Refused", kSameName, true}));
       return;
     }
+    if (found->state) found->state = Possible(*found->state, found->created, WallSeconds());
     ledger_->Known(*found, job);
     if (found->end == FoundJob::End::kNone) {
       const std::lock_guard lock(mutex_);
@@ -178,6 +180,8 @@ class Jobs final : public KubeflowJobs, private JobsOwner {
       sink_.Found(*std::move(found), again ? cluster_->TakeBack(id) : std::vector<TypedEvent>());
     }
   }
+
+  double WallSeconds() const { return std::chrono::duration<double>(io_.Wall().time_since_epoch()).count(); }
 
   // ---- Logs.
   void OpenLog(const LogRequest& request) {

@@ -167,6 +167,43 @@ TEST_F(KubeflowJobsTest, ARequestIsKnownByTheObjectThatItMadeAndNotByACopyOfIt) 
   EXPECT_EQ(known->jobs, std::vector<std::string>{"team/resnet"});
 }
 
+// Somebody who guesses the key of another writes it on an object of their own.
+TEST_F(KubeflowJobsTest, ARequestIsNotKnownByAnObjectOfAnotherNamespace) {
+  const auto object = [](const char* name_space, const char* uid, const char* body) {
+    Json made = Resnet();
+    made["metadata"]["namespace"] = name_space;
+    made["metadata"]["uid"] = uid;
+    made["metadata"]["annotations"] = {
+        {"vodascheduler/state", fmt::format(R"({{"job":"{}/resnet"}})", name_space)},
+        {"vodascheduler/submission", Submissions::Text({"nightly team, eve", body}, 0)}};
+    return made;
+  };
+  Begin({object("mallory", "u2", "forged")});
+  EXPECT_FALSE(jobs_->ledger().Find("nightly team, eve").value()) << "or Eve's job is never made";
+  Watch("/pytorchjobs", "ADDED", object("team", "u1", "body"));
+  Watch("/pytorchjobs", "ADDED", object("zoe", "u3", "forged"));
+  const auto known = jobs_->ledger().Find("nightly team, eve").value();
+  ASSERT_TRUE(known);
+  EXPECT_EQ(known->body_hash, "body");
+  EXPECT_EQ(known->jobs, std::vector<std::string>{"team/resnet"});
+}
+
+TEST_F(KubeflowJobsTest, AForgedPastIsBelievedAsFarAsItIsPossible) {
+  Json object = Resnet();
+  object["metadata"]["annotations"] = {
+      {"vodascheduler/state",
+       R"({"job":"team/resnet","priority":3,"waited":1e9,"waiting":1e9,"at":1e12,"firstStarted":1})"}};
+  Begin({object});
+  const auto& contents = sink_.ready.front().first;
+  ASSERT_EQ(contents.jobs.size(), 1U);
+  const JobState& state = contents.jobs[0].state.value();
+  const double now = std::chrono::duration<double>(io_.Wall().time_since_epoch()).count();
+  EXPECT_EQ(state.priority, 3) << "whoever may change a job may change that";
+  EXPECT_LE(state.waiting, now - contents.jobs[0].created + 120);
+  EXPECT_EQ(state.first_started, contents.jobs[0].created);
+  EXPECT_LE(state.accounted, now);
+}
+
 // kubectl apply, the first pod, and the pod on its node: each version of an object is parsed once.
 TEST_F(KubeflowJobsTest, AnObjectIsParsedOnceFromKubectlToItsPod) {
   Begin();

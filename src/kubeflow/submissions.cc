@@ -9,6 +9,17 @@
 
 namespace voda::kubeflow {
 
+namespace {
+
+// The namespaces of the jobs of a request, in order; none if the key has no scope.
+std::vector<std::string_view> NamespacesIn(std::string_view key) {
+  const auto words = Split(key, ' ');
+  if (words.size() < 3) return {};
+  return SplitEnded(words[1], ',');
+}
+
+}  // namespace
+
 std::string Submissions::Text(const SubmissionKey& key, std::size_t place) {
   return fmt::format("{} {} {}", Sha256Hex(key.key), key.body_hash, place);
 }
@@ -22,8 +33,7 @@ void Submissions::Add(std::string_view text, const std::string& job, double now)
   if (error != std::errc() || end != number.data() + number.size()) return;
   const std::lock_guard lock(mutex_);
   Known& known = known_[std::string(words[0])];
-  known.body_hash = words[1];
-  known.jobs[place] = job;
+  known.jobs[place][std::string(SplitName(job).name_space)] = {job, std::string(words[1])};
   known.time = now;
 }
 
@@ -37,8 +47,15 @@ std::optional<Submission> Submissions::Find(std::string_view key) const {
   if (known_.empty()) return std::nullopt;
   const auto at = known_.find(Sha256Hex(key));
   if (at == known_.end()) return std::nullopt;
-  Submission found{at->second.body_hash, {}};
-  for (const auto& [place, job] : at->second.jobs) found.jobs.push_back(job);
+  const auto namespaces = NamespacesIn(key);
+  std::optional<Submission> found;
+  for (const auto& [place, by_namespace] : at->second.jobs) {
+    if (!namespaces.empty() && place >= namespaces.size()) break;
+    const auto made = namespaces.empty() ? by_namespace.begin() : by_namespace.find(namespaces[place]);
+    if (made == by_namespace.end()) continue;
+    if (!found) found = {made->second.body_hash, {}};
+    found->jobs.push_back(made->second.job);
+  }
   return found;
 }
 

@@ -113,7 +113,8 @@ std::vector<Permission> PermissionsToCreate(const std::vector<JobSpec>& specs) {
 }
 
 std::string ScopedKey(std::string_view key, const std::vector<JobSpec>& specs, const std::string& user) {
-  // Neither a key nor a namespace has a space or a comma in it; what a user is called is not ours to say.
+  // Neither a key nor a namespace has a space or a comma in it; what a user is called is not ours to say. The
+  // namespaces are read back from it (kubeflow/submissions.cc).
   std::string scoped = fmt::format("{} ", key);
   for (const JobSpec& spec : specs) scoped += spec.name_space + ",";
   return scoped + " " + user;
